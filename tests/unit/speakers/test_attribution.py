@@ -75,7 +75,7 @@ def test_attribute_moves_change_to_ends_of_the_segment() -> None:
     assert _parts(turns, last_word) == [("From Chicago also.", 0)]
 
 
-def test_attribute_within_a_sentence_of_two_segments_changes_nothing() -> None:
+def test_attribute_turn_inside_a_sentence_splits_a_segment() -> None:
     attribution = SpeakerAttribution(_turns((0, 2.25, 0), (2.25, 5, 1)))
     attribution.attribute(_segment(("they", 0, 1), ("call", 1, 2)))
     parts = attribution.attribute(

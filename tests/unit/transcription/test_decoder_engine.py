@@ -266,7 +266,7 @@ def test_given_language_is_not_detected() -> None:
 
 
 @pytest.mark.parametrize("sequential", [True, False])
-def test_only_sequential_windows_see_previous_text(sequential: bool) -> None:
+def test_decoder_engine_prompts_sequential_windows_only(sequential: bool) -> None:
     """The first window is shown the initial prompt whatever comes; later ones in a row alone."""
     decoder = Rows()
     context = Context("en", (5, 6), sequential=sequential)
@@ -280,7 +280,9 @@ def test_only_sequential_windows_see_previous_text(sequential: bool) -> None:
 
 
 @pytest.mark.parametrize(("pad_to", "n_positions"), [(None, 1500), (700, 700), (0, 0)])
-def test_every_row_gets_the_padding(pad_to: int | None, n_positions: int) -> None:
+def test_decoder_engine_gives_padding_to_every_row(
+    pad_to: int | None, n_positions: int
+) -> None:
     decoder = Rows()
     transcribe(
         decoder, [1, 2], DecodingOptions(anti_repetition=AntiRepetition(pad_to=pad_to))
@@ -560,7 +562,7 @@ def test_silent_windows_are_not_aligned() -> None:
     assert decoder.looked.count(True) == 1
 
 
-def test_two_rows_are_aligned_one_by_one() -> None:
+def test_decoder_engine_aligns_two_rows_one_by_one() -> None:
     timed = replace(ENGLISH_WINDOW, word_timestamps=True)
     together, _ = transcribe(Asked(), [3, 1], timed)
     alone = [transcribe(Asked(), [one], timed)[0][0] for one in (3, 1)]

@@ -79,7 +79,7 @@ def test_encode_ahead_does_not_change_results(strategy: str, batch_size: int) ->
     assert len(results[0][0]) == 3
 
 
-def test_at_most_one_batch_is_encoded_ahead() -> None:
+def test_schedule_encodes_one_batch_ahead_at_most() -> None:
     encoder = Encoder()
     interpreter = Interpreter(encoder)
     list(run([noise(30)], encoder, interpreter))
@@ -572,7 +572,8 @@ def test_urgent_recording_waits_for_one_window_of_the_encoder() -> None:
 def test_recordings_of_a_client_take_turns() -> None:
     engine = Noting()
     share = FairShare(takes_turns=True)
-    film, talk = recording_of(noise(6)), recording_of(noise(2))
+    film = recording_of(noise(6))
+    talk = recording_of(noise(2))
     for recording in (film, talk):
         recording.share = share
     done = list(_schedule(engine, AtOnce([film, talk])).run())
@@ -581,7 +582,8 @@ def test_recordings_of_a_client_take_turns() -> None:
 
 def test_recording_without_audio_yet_is_passed_over() -> None:
     engine = Noting()
-    film, talk = recording_of(noise(3), kind=Coming), recording_of(noise(2))
+    film = recording_of(noise(3), kind=Coming)
+    talk = recording_of(noise(2))
     source = Supplying([film, talk], film)
     done = list(_schedule(engine, source).run())
     assert done == [talk, film]

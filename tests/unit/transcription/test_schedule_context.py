@@ -303,7 +303,7 @@ def test_remember_of_hot_silence_keeps_text() -> None:
     assert context.previous == (9,)
 
 
-def test_without_condition_only_first_speech_sees_prompt() -> None:
+def test_context_without_condition_prompts_first_speech_only() -> None:
     context = Context("en", (9,))
     hears(context, silent=True)
     assert context.previous == (9,)

@@ -117,7 +117,8 @@ def test_close_waits_for_running_and_drops_pending_calls() -> None:
 
 def test_paused_thread_begins_no_window() -> None:
     begun: list[int] = []
-    in_first, may_end = threading.Event(), threading.Event()
+    in_first = threading.Event()
+    may_end = threading.Event()
 
     def encode(n_windows: int) -> Generator[None, None, int]:
         for n in range(n_windows):

@@ -356,7 +356,7 @@ CALLS: dict[str, Callable[[Transcriber], Call]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_method_calls_progress(
+def test_transcriber_methods_all_call_progress(
     transcriber: Transcriber,
     caplog: pytest.LogCaptureFixture,
     call: Callable[[Transcriber], Call],

@@ -97,9 +97,11 @@ def test_window_is_cut_when_others_let_it() -> None:
 
 
 def test_silent_recording_lets_others_cut_between_blocks() -> None:
-    silent, spoken = Audio(), Audio()
+    silent = Audio()
+    spoken = Audio()
     spoken.opened.turns = silent.opened.turns
-    has_begun, is_cut = threading.Event(), threading.Event()
+    has_begun = threading.Event()
+    is_cut = threading.Event()
 
     def blocks() -> Iterator[FloatArray]:
         while not is_cut.is_set():
@@ -156,9 +158,11 @@ def test_failure_comes_behind_the_windows_before_it() -> None:
 
 
 def test_windows_of_two_recordings_are_cut_in_turns() -> None:
-    first, second = Audio(), Audio()
+    first = Audio()
+    second = Audio()
     second.opened.turns = first.opened.turns
-    n_at_once, most = 0, 0
+    n_at_once = 0
+    most = 0
 
     def windows() -> Iterator[Window]:
         nonlocal n_at_once, most

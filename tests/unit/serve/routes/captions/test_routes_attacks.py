@@ -26,8 +26,6 @@ from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.network import BrowserSource
 
 TEXT = 1
-BINARY = 2
-PING = 9
 CLOSED = b"\x88"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - who may ask is what is tested
 
