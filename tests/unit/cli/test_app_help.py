@@ -71,7 +71,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
 
 WITHOUT_EFFECT = {
     "--prefix", "--condition-on-previous-text", "--carry-initial-prompt",
-    "--compression-ratio-threshold",
+    "--compression-ratio-threshold", "--hotword-bonus",
 }  # fmt: skip
 """Options of decoding that captions do not have."""
 

@@ -160,6 +160,7 @@ DECODING: list[tuple[str, str, object]] = [
     ("| carry-initial-prompt = true", "prompts.carry_initial_prompt", True),
     ("| prefix = 'hello'", "prompts.prefix", "hello"),
     ("--hotwords hello", "prompts.hotwords", "hello"),
+    ("| hotword-bonus = 1.25", "prompts.hotword_bonus", 1.25),
     ("--condition-on-previous-text", "prompts.condition_on_previous_text", True),
 ]
 
