@@ -24,8 +24,10 @@ Of 446 words of people (base, tiny.en) 1.5 % are others than in the final text, 
 within 6.7 and 4.4 s; with 3 s for words below 0.5 it is 2.0 %, and 7.9 s for both."""
 
 _COLLAPSE: Final = 4
-"""A shorter hypothesis that takes so many shown words away is believed when it comes twice. Now and
-then tiny.en hears "the" in 8 s of speech, and the sentence again in the next partial."""
+_COLLAPSE_FACTOR: Final = 3
+"""A hypothesis that takes so many shown words away, and is a third as long or less, is believed
+when it comes twice. Now and then tiny.en hears "the" in 8 s of speech, and the sentence again in
+the next partial."""
 
 SENTENCE_S: Final = 6.0
 CLAUSE_S: Final = 10.0
@@ -179,9 +181,10 @@ class RunningText:
         return n_agreed
 
     def _is_collapse(self, words: Sequence[BufferWord], n_agreed: int) -> bool:
-        """Return whether a hypothesis is shorter than what is shown, and contradicts much of it."""
+        """Return whether a hypothesis leaves little of what is shown."""
         n_shown = len(self.tentative)
-        return len(words) < n_shown and n_shown - n_agreed >= _COLLAPSE
+        is_short = _COLLAPSE_FACTOR * len(words) <= n_shown
+        return is_short and n_shown - n_agreed >= _COLLAPSE
 
     def _commit(self, length_s: float) -> None:
         """Commit settled words, in order; the last one of a hypothesis may be incomplete."""
