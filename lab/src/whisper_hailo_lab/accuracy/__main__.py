@@ -3,7 +3,6 @@
     python -m whisper_hailo_lab.accuracy measure [--peers DIR] [--part windows ...] [--limit N]
     python -m whisper_hailo_lab.accuracy check
     python -m whisper_hailo_lab.accuracy transcribe --out DIR --model base --window default 30
-    python -m whisper_hailo_lab.accuracy defaults --out DIR [--keep]
     python -m whisper_hailo_lab.accuracy words --model base
     python -m whisper_hailo_lab.accuracy seams --model base
     python -m whisper_hailo_lab.accuracy retries --model base
@@ -11,14 +10,13 @@
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
 `measure` runs the whole plan and keeps its counts, from which the tables of `docs/accuracy.md`
-follow; other systems' rows stay until they are measured again. `check` fails where a bound is
-broken. `defaults` measures the defaults alone, in minutes. `transcribe` writes a file of JSON lines
-for each combination of model, quantisation, window and timestamps; it goes on where it was
-interrupted. `words` compares word times with where clips begin and end in the long recordings that
-are joined of them. `seams` counts the seams of windows that cut a word or a sentence in long
-recordings. `retries` measures what doubtful windows cost. `subtitles` counts which of their cues
-keep the limits of subtitling guides, and those of other programs in the folder
-(`lab/benchmarks/rivals/write_subtitles.py`).
+follow; other systems' rows stay until they are measured again, and so do times, but with `--timed`.
+`check` fails where a bound is broken. `transcribe` writes a file of JSON lines for each combination
+of model, quantisation, window and timestamps; it goes on where it was interrupted. `words` compares
+word times with where clips begin and end in the long recordings that are joined of them. `seams`
+counts the seams of windows that cut a word or a sentence in long recordings. `retries` measures
+what doubtful windows cost. `subtitles` counts which of their cues keep the limits of subtitling
+guides, and those of other programs in the folder (`lab/benchmarks/rivals/write_subtitles.py`).
 `score` compares any such files, other systems' too, over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
@@ -38,7 +36,6 @@ from typing import Any
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.accuracy.captions import caption_text
 from whisper_hailo_lab.accuracy.gate import (
     BASE,
@@ -47,10 +44,9 @@ from whisper_hailo_lab.accuracy.gate import (
     check_base,
     check_tiny,
 )
-from whisper_hailo_lab.accuracy.groups import GROUPS, kind_of
+from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
-from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
-from whisper_hailo_lab.accuracy.results import Row, keep_peers, make_rows
+from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.retry_cost import WorkCounter, compare_work
 from whisper_hailo_lab.accuracy.seams import compare_seams, count_seams
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
@@ -72,15 +68,10 @@ from whisper_hailo_lab.data.speech import (
     select_recordings,
 )
 from whisper_hailo_lab.documents.accuracy import RESULT
-from whisper_hailo_lab.documents.default_rows import RESULT as DEFAULT_ROWS
-from whisper_hailo_lab.documents.default_rows import (
-    make_tables as make_default_tables,
-)
 from whisper_hailo_lab.documents.pages import keep_result
 from whisper_hailo_lab.formats.engine_cache import use_cache
 from whisper_hailo_lab.program import run_program
 from whisper_hailo_lab.repository import BUILD
-from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.results import read_result
 from whisper_hailo_lab.runs.transcripts import read_transcripts
 
@@ -186,6 +177,9 @@ def add_measure_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="recordings of each set and language; default as planned",
     )
+    parser.add_argument(
+        "--timed", action="store_true", help="the machine is idle: keep times as well"
+    )
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
 
@@ -204,35 +198,13 @@ def run_measure(chosen: argparse.Namespace) -> int:
         return 0
     earlier = read_result(RESULT).get("tables", {})
     tables = result["tables"]
-    for name in ("peers", "languages"):
+    if not chosen.timed:
+        tables.pop("time", None)
+    for name in ("peers", "languages", "time"):
         if name in tables:
             tables[name] = keep_peers(tables[name], earlier.get(name, ()))
     result["tables"] = earlier | tables
     keep_result(RESULT, result, indent=1)
-    return 0
-
-
-def run_defaults(chosen: argparse.Namespace) -> int:
-    """Measure the defaults with and without timestamps; keep the counts if asked to."""
-    setups = make_setups(
-        chosen.model, ["int8"], ["default"], ["on", "off"], ["detected"]
-    )
-    recordings = select_recordings(find_recordings(), ["all", JOINED], CLIPS_OF_A_SET)
-    files = transcribe_all(setups, recordings, chosen.out, chosen.threads)
-    rows: list[Row] = []
-    for model in chosen.model:
-        of_model = {
-            name: lines for name, lines in files.items() if lines[0].model == model
-        }
-        rows += make_rows(of_model, kind_of)
-    result = {
-        "version": __version__,
-        "machine": this_machine().label,
-        "rows": rows,
-    }
-    if chosen.keep:
-        keep_result(DEFAULT_ROWS, result, indent=1)
-    emit(make_default_tables(result)["default-rows"])
     return 0
 
 
@@ -355,12 +327,6 @@ def main() -> int:
     timing.add_argument("--model", default=BASE, help="name or folder")
     timing.add_argument("--threads", type=int, default=1, help="per operator")
     timing.set_defaults(run=run_words)
-    defaults = commands.add_parser("defaults", help="measure the defaults alone")
-    defaults.add_argument("--out", type=Path, required=True, help="transcripts")
-    defaults.add_argument("--keep", action="store_true", help="write the result")
-    defaults.add_argument("--model", nargs="+", default=[BASE, TINY], help="names")
-    defaults.add_argument("--threads", type=int, default=1, help="per operator")
-    defaults.set_defaults(run=run_defaults)
     joining = commands.add_parser("seams", help="count seams that cut words")
     joining.add_argument("--model", default=BASE, help="name or folder")
     joining.add_argument("--threads", type=int, default=1, help="per operator")

@@ -76,17 +76,11 @@ def make_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
 
 
 def _peer_setups() -> tuple[AccuracySetup, ...]:
-    """Return our defaults, and the exact window with exact weights."""
+    """Return our defaults, with and without timestamps, and with the language given."""
+    models = [MULTILINGUAL, ENGLISH_MODEL]
     return (
-        *make_setups(
-            [MULTILINGUAL], ["int8"], ["default"], ["on", "off"], ["detected"]
-        ),
+        *make_setups(models, ["int8"], ["default"], ["on", "off"], ["detected"]),
         *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on"], ["given"]),
-        *make_setups([MULTILINGUAL], ["none"], ["30"], ["on"], ["detected"]),
-        *make_setups(
-            [ENGLISH_MODEL], ["int8"], ["default"], ["on", "off"], ["detected"]
-        ),
-        *make_setups([ENGLISH_MODEL], ["none"], ["30"], ["on"], ["detected"]),
     )
 
 

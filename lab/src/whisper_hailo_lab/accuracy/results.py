@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.accuracy.groups import kind_of
 from whisper_hailo_lab.accuracy.transcribe import SYSTEM
 from whisper_hailo_lab.rates import difference_interval
-from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.outcomes import score_transcript, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
 from whisper_hailo_lab.score import score_texts
@@ -39,11 +37,11 @@ def make_result(parts: dict[str, Files], peers: Files) -> dict[str, Any]:
             tables |= make_peer_tables(files, peers)
         else:
             tables[name] = make_rows(files, kind_of)
-    return {"version": __version__, "machine": this_machine().label, "tables": tables}
+    return {"tables": tables}
 
 
 def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
-    """Return the tables beside other systems: one over kinds, one over languages.
+    """Return the tables beside other systems: errors and times by kind, errors by language.
 
     Every model's rows are over the recordings that all its files have.
     """
@@ -60,6 +58,7 @@ def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
         else:
             found["peers"] += make_rows(complete, kind_of)
             found["languages"] += make_rows(complete, lambda line: line.language)
+    found["time"] = found["peers"]
     return found
 
 
@@ -95,6 +94,7 @@ def _describe_lines(lines: Sequence[TranscriptLine]) -> dict[str, Any]:
         "model": first.model,
         "options": first.options,
         "version": first.version,
+        "machine": first.machine,
         **sum_outcomes(lines).as_json(),
     }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from whisper_hailo.decoding.hotwords import split_hotwords
+from whisper_hailo_lab.accuracy.transcribe import SYSTEM
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.repository import RESULTS
@@ -46,29 +48,38 @@ def make_tables(result: Row) -> dict[str, str]:
     parts: dict[str, Rows] = result["tables"]
     peers = parts.get("peers", ())
     peers_text = error_table(peers, SHORT_GROUPS)
-    if parts.get("left_out"):
+    if peers_text and parts.get("left_out"):
         notes = "".join(
             f"Left out, not complete: {name}.\n" for name in parts["left_out"]
         )
         peers_text += f"\n{notes}"
-    made = {
-        "headline": headline_table(peers),
-        "peers": peers_text,
-        "windows": windows_table(parts.get("windows", ())),
-        "languages": language_table(parts.get("languages", ())),
-        "silence": silence_table(peers),
-        "long": error_table(peers, [LONG]),
-        "prompts": error_table(parts.get("prompts", ()), SPEECH_GROUPS),
-        "captions": error_table(parts.get("captions", ()), SPEECH_GROUPS),
-        "emulated": emulated_table(parts.get("emulated", ())),
-        "study": study_table(parts.get("study", ())),
-        "time": time_table(peers),
+    made: dict[str, tuple[Rows, str]] = {
+        "headline": (peers, headline_table(peers)),
+        "peers": (peers, peers_text),
+        "silence": (peers, silence_table(peers)),
+        "long": (peers, error_table(peers, [LONG])),
     }
-    origin = f"{result['machine']}; whisper-hailo {result['version']}.\n\n"
+    for name, make in _TABLES.items():
+        rows = parts.get(name, ())
+        made[name] = (rows, make(rows))
     return {
-        f"accuracy-{name}": f"{origin}{text}" if text else MISSING
-        for name, text in made.items()
+        f"accuracy-{name}": f"{describe_origin(rows)}\n\n{text}" if text else MISSING
+        for name, (rows, text) in made.items()
     }
+
+
+def describe_origin(rows: Rows) -> str:
+    """Return the machine of our rows, with the program's version, and that of the others."""
+    machines = {_name_program(row): row["machine"] for row in rows}
+    parts = [f"{program}: {machine}" for program, machine in machines.items()]
+    return f"{'; '.join(parts)}."
+
+
+def _name_program(row: Row) -> str:
+    if row["system"] != SYSTEM:
+        return "other programs"
+    version = re.search(rf"{SYSTEM} [^,]+", row["version"])
+    return version[0] if version else SYSTEM
 
 
 def label_row(row: Row) -> str:
@@ -207,11 +218,8 @@ def windows_table(rows: Rows) -> str:
                 "model": row["model"],
                 "weights": _weights_label(options),
                 "window": _window_label(options),
-                "silent": 0,
             },
         )
-        if row["group"] == SILENT:
-            cells["silent"] = max(cells["silent"], row["no_speech_with_text"])
         times = "timed" if options["timestamps"] else "plain"
         cells[f"{row['group']} {times}"] = f"{_rate_of(row)} ({row['insertions']})"
     return _to_markdown(
@@ -225,7 +233,6 @@ def windows_table(rows: Rows) -> str:
                 ("English, timestamps", "{English timed}"),
                 ("long, text only", "{long recordings plain}"),
                 ("long, timestamps", "{long recordings timed}"),
-                ("no speech, with text", "{silent}"),
             ),
         )
     )
@@ -276,12 +283,10 @@ def silence_table(rows: Rows) -> str:
 
 def headline_table(rows: Rows) -> str:
     """Return the README's table: clips and long recordings, one line per multilingual system."""
-    grouped: dict[str, dict[str, Row]] = defaultdict(dict)
+    grouped: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if not row["model"].endswith(".en"):
-            per_minute_s = 60 * row["seconds_cpu"] / row["seconds"]
-            figures = {"rate": score_of(row).rate, "per_minute_s": per_minute_s}
-            grouped[label_row(row)][row["group"]] = figures
+            grouped[label_row(row)][row["group"]] = score_of(row).rate
     complete = [
         item for item in grouped.items() if item[1].keys() >= set(SPEECH_GROUPS)
     ]
@@ -290,11 +295,9 @@ def headline_table(rows: Rows) -> str:
             complete,
             (
                 ("program", "{0}"),
-                ("English clips", "{1.English.rate:.1%}"),
-                ("clips of 17 other languages", "{1.other languages.rate:.1%}"),
-                ("long recordings", "{1.long recordings.rate:.1%}"),
-                ("processor s per minute: clips", "{1.English.per_minute_s:.1f}"),
-                ("long", "{1.long recordings.per_minute_s:.1f}"),
+                ("English clips", "{1.English:.1%}"),
+                ("clips of 17 other languages", "{1.other languages:.1%}"),
+                ("long recordings", "{1.long recordings:.1%}"),
             ),
         )
     )
@@ -349,6 +352,18 @@ def _study_row(row: Row) -> Row:
         "low": 100 * low,
         "high": 100 * high,
     }
+
+
+_TABLES: Final[Mapping[str, Callable[[Rows], str]]] = {
+    "windows": windows_table,
+    "languages": language_table,
+    "prompts": lambda rows: error_table(rows, SPEECH_GROUPS),
+    "captions": lambda rows: error_table(rows, SPEECH_GROUPS),
+    "emulated": emulated_table,
+    "study": study_table,
+    "time": time_table,
+}
+"""Tables of one part each."""
 
 
 def _to_markdown(table: Table) -> str:

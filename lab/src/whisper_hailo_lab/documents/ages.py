@@ -18,7 +18,6 @@ DESCRIBED: Final[Mapping[str, tuple[str, ...]]] = {
     "aarch64": ("backends", "convert", "decoding"),
     "accuracy": _WORDS,
     "captions": (*_WORDS, "live"),
-    "default_rows": _WORDS,
     "device_faults": ("backends/hailo", "live"),
     "server": ("http", "serve"),
     "speakers": ("speakers",),

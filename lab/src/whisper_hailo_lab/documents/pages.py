@@ -14,7 +14,6 @@ from whisper_hailo_lab.documents import (
     accuracy,
     captions,
     comparisons,
-    default_rows,
     device_faults,
     finished,
     manual,
@@ -40,7 +39,6 @@ TableMaker: TypeAlias = Callable[[Any], Tables]
 KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
     (accuracy.RESULT, accuracy.make_tables),
     (captions.RESULT, captions.make_tables),
-    (default_rows.RESULT, default_rows.make_tables),
     (device_faults.RESULT, device_faults.make_tables),
     (finished.RESULT, finished.make_tables),
     (processors.STEPS, processors.step_tables),

@@ -6,7 +6,12 @@ import json
 from typing import Any
 
 from whisper_hailo_lab.documents import device_faults, finished
-from whisper_hailo_lab.documents.accuracy import ENGLISH, LONG, SILENT, windows_table
+from whisper_hailo_lab.documents.accuracy import (
+    ENGLISH,
+    LONG,
+    describe_origin,
+    windows_table,
+)
 from whisper_hailo_lab.documents.device_faults import add_run
 
 
@@ -44,17 +49,14 @@ def test_windows_table_is_sorted_by_length() -> None:
             "insertions": insertions,
             "hits": 97,
         }
-        with_text = 3 if group == SILENT else 0
-        row = {"model": "base", "options": options, "group": group}
-        return row | counts | {"no_speech_with_text": with_text}
+        return {"model": "base", "options": options, "group": group} | counts
 
-    rows = [row("30", ENGLISH, 7, times=False), row("30", SILENT, 0, times=True)]
-    rows += [row("5", LONG, 2, times=True), row("default", ENGLISH, 0, times=True)]
+    rows = [row("30", ENGLISH, 7, times=False), row("5", LONG, 2, times=True)]
+    rows.append(row("default", ENGLISH, 0, times=True))
     lines = [line.split(" | ") for line in windows_table(rows).splitlines()[2:]]
     assert [line[2] for line in lines] == ["default", "5 s", "30 s"]
     assert lines[2][1:5] == ["float32", "30 s", "10.0 % (7)", "-"]
-    assert lines[1][6] == "5.0 % (2)"
-    assert [line[7] for line in lines] == ["0 |", "0 |", "3 |"]
+    assert lines[1][6] == "5.0 % (2) |"
 
 
 def test_finished_table_stands_between_its_texts() -> None:
@@ -67,3 +69,15 @@ def test_finished_table_stands_between_its_texts() -> None:
     text = finished.make_tables({"old": entry, "bare": {"columns": ["a"], "rows": []}})
     assert text["old"] == "A box.\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n\nEnd.\n"
     assert text["bare"] == "| a |\n|---|\n"
+
+
+def row_from(system: str, version: str, machine: str) -> dict[str, Any]:
+    return {"system": system, "version": version, "machine": machine}
+
+
+def test_describe_origin_names_each_machine() -> None:
+    ours = row_from("whisper-hailo", "python 3.11.7, whisper-hailo 0.3.0, numpy 2", "A")
+    peer = row_from("faster-whisper", "faster-whisper 1.2.1", "B")
+    origin = describe_origin([ours, peer, peer])
+    assert origin == "whisper-hailo 0.3.0: A; other programs: B."
+    assert describe_origin([ours, ours]) == "whisper-hailo 0.3.0: A."
