@@ -145,14 +145,6 @@ def texts(outcomes: Iterator[Recording]) -> list[list[str]]:
     ]
 
 
-def encoding_threads() -> set[str]:
-    return {
-        thread.name
-        for thread in threading.enumerate()
-        if thread.name.startswith("encode")
-    }
-
-
 @dataclass
 class Chip(Encoder, Closing):
     """Works by itself: what it is given is not looked at before the result is asked for."""

@@ -21,7 +21,6 @@ from tests.fakes.engine import (
     Encoder,
     Growing,
     Interpreter,
-    encoding_threads,
     noise,
     recording_of,
     run,
@@ -45,7 +44,21 @@ from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 
-def test_next_window_is_encoded_while_one_is_decoded() -> None:
+@pytest.fixture
+def encoding_threads() -> Callable[[], set[str]]:
+    """Names of the encoders' threads that were started in the test."""
+    before = set(threading.enumerate())
+
+    def find() -> set[str]:
+        started = set(threading.enumerate()) - before
+        return {thread.name for thread in started if thread.name.startswith("encode")}
+
+    return find
+
+
+def test_next_window_is_encoded_while_one_is_decoded(
+    encoding_threads: Callable[[], set[str]],
+) -> None:
     encoder = Encoder()
     interpreter = Interpreter(encoder, n_windows=5, waits=True)
     assert texts(run([noise(5)], encoder, interpreter)) == [["0", "1", "2", "3", "4"]]
@@ -102,7 +115,9 @@ def test_single_window_needs_no_thread() -> None:
     assert encoder.threads == [threading.current_thread().name]
 
 
-def test_interruption_ends_the_thread() -> None:
+def test_interruption_ends_the_thread(
+    encoding_threads: Callable[[], set[str]],
+) -> None:
     encoder = Encoder()
     n_windows = 0
 
@@ -118,7 +133,9 @@ def test_interruption_ends_the_thread() -> None:
     assert len(encoder.threads) <= 4
 
 
-def test_closed_iterator_ends_the_thread() -> None:
+def test_closed_iterator_ends_the_thread(
+    encoding_threads: Callable[[], set[str]],
+) -> None:
     encoder = Encoder()
     outcomes = run([noise(2), noise(30)], encoder, Interpreter(encoder))
     next(outcomes)
@@ -275,7 +292,9 @@ def test_transcribe_in_order_keeps_the_order() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_error_fails_its_recording_only(ahead: bool) -> None:
+def test_error_fails_its_recording_only(
+    ahead: bool, encoding_threads: Callable[[], set[str]]
+) -> None:
     encoder = Encoder(fail_at=3)
     sources = [noise(2), noise(3, 1), noise(2, 2)]
     outcomes = list(run(sources, encoder, Interpreter(encoder), ahead=ahead))
