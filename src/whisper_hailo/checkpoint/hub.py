@@ -341,7 +341,7 @@ def _checkpoint_files(names: list[str]) -> list[str]:
     """
     if ADAPTER in names and "config.json" not in names:
         raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
-    patterns = CHECKPOINT_FILES
+    patterns: tuple[str, ...] = CHECKPOINT_FILES
     if not any(name.endswith(".safetensors") for name in names):
         patterns += TORCH_FILES
     files = [
