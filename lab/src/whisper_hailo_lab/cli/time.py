@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions, log_engine
@@ -16,22 +17,30 @@ from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.cli import whole_number
 from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.timing.report_row import report_table
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.timing.one_file import FileTiming
 
+BUNDLED_AUDIO: Final = ASSETS / "jfk.flac"
+
 
 def time(
-    audio: Annotated[Path, Argument("An audio file.")],
     model: ModelOptions,
     decoding: Annotated[
         PartialOptions[DecodingOptions],
         FieldSubset(("language", "anti_repetition", "max_new_tokens")),
     ],
+    audio: Annotated[
+        Path, Argument("An audio file; by default 11 s of John F. Kennedy.")
+    ] = BUNDLED_AUDIO,
     iterations: Annotated[
         int, Flag("Timed runs.", parse=whole_number(1, 100_000))
     ] = 10,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+    report: Annotated[
+        bool, Flag("Print only a table row of this machine, to paste.")
+    ] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
     from whisper_hailo_lab.timing.one_file import time_file
@@ -45,7 +54,11 @@ def time(
     )
     with closing(StepProgress()) as progress:
         timing = time_file(transcriber, audio, options, iterations, progress)
-    if as_json:
+    if report:
+        from whisper_hailo_lab.runs.instruction_sets import instruction_sets
+
+        emit(report_table(timing, instruction_sets()))
+    elif as_json:
         emit_json(timing_json(timing), indent=2)
     else:
         emit(timing_text(timing))
@@ -63,6 +76,7 @@ def timing_json(timing: FileTiming) -> dict[str, Any]:
         "stages_ms": {
             name: asdict(spread) for name, spread in timing.stages_ms.items()
         },
+        "processor_ms": asdict(timing.processor_ms),
         "token_ms": [list(tokens) for tokens in timing.token_ms],
         "memory_mib": {
             **{

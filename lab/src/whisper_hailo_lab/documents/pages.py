@@ -59,6 +59,7 @@ def make_all_tables() -> Tables:
     tables = comparisons.make_tables(mark_weights(MICRO))
     tables |= settings.make_tables()
     tables |= systems.make_tables()
+    tables |= processors.expected_tables()
     for path, make in KEPT:
         if path.is_file():
             tables |= make(read_result(path))

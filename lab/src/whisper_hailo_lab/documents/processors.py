@@ -1,9 +1,10 @@
-"""Table of other processors: decoder steps."""
+"""Tables of other processors: decoder steps, and expected times of a Raspberry Pi 5."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from whisper_hailo_lab.processors.expected_times import expected_times
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.tables import DASH, Table, make_table
 
@@ -15,6 +16,21 @@ Row = dict[str, Any]
 def step_tables(rows: list[Row]) -> dict[str, str]:
     """Return steps on the emulated processor beside this one's."""
     return {"aarch64-steps": step_table(rows).markdown()}
+
+
+def expected_tables() -> dict[str, str]:
+    """Return expected times of a Raspberry Pi 5 by model."""
+    table = make_table(
+        list(expected_times()),
+        (
+            ("model, 8 bits", "{model}"),
+            ("encoder s", "{encoder_s:.1f}"),
+            ("decoder s", "{decoder_s:.1f}"),
+            ("expected s a minute", "{total_s:.1f}"),
+            ("expected real-time factor", "{real_time_factor:.2f}"),
+        ),
+    )
+    return {"raspberry-pi-expected": table.markdown()}
 
 
 def step_table(rows: list[Row]) -> Table:

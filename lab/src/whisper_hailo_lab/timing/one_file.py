@@ -30,7 +30,13 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.harness.evaluate import Progress
-from whisper_hailo_lab.runs.machine import Machine, peak_rss_mib, rss_mib, this_machine
+from whisper_hailo_lab.runs.machine import (
+    Machine,
+    cpu_s,
+    peak_rss_mib,
+    rss_mib,
+    this_machine,
+)
 from whisper_hailo_lab.wrappers import DecoderWrapper
 
 
@@ -93,6 +99,7 @@ class FileTiming:
         transcript: transcript of the last iteration.
         iterations: timed iterations, after the warm-ups.
         stages_ms: spread over the iterations by stage; `load` was measured once.
+        processor_ms: spread of the processor time of all threads.
         token_ms: time of each token after the first, for each iteration.
         memory: memory by part.
         peak_mib: largest resident memory of the process.
@@ -103,6 +110,7 @@ class FileTiming:
     transcript: Transcript
     iterations: int
     stages_ms: dict[str, Spread]
+    processor_ms: Spread
     token_ms: tuple[tuple[float, ...], ...]
     memory: dict[str, PartMemory]
     peak_mib: float
@@ -231,6 +239,7 @@ class _Bench:
             encode_ahead=False,
         )
         self._stages: dict[str, list[float]] = {}
+        self._processor_ms: list[float] = []
         self._tokens: list[tuple[float, ...]] = []
         self._memory: dict[str, PartMemory] = {}
         self._temperature_c: list[float] = []
@@ -280,9 +289,12 @@ class _Bench:
         """Transcribe once, and keep the times if it is `timed`."""
         self._tokenizer.text_ms = 0.0
         self._decoder.forget()
+        begin_s = cpu_s()
         self._last = self._transcribe()
+        elapsed_s = cpu_s() - begin_s
         if not timed:
             return
+        self._processor_ms.append(elapsed_s * 1000.0)
         times = self._last.timings
         stages = {
             "mel": times.mel_ms,
@@ -316,6 +328,7 @@ class _Bench:
             transcript=replace(self._last, audio=name),
             iterations=iterations,
             stages_ms=stages,
+            processor_ms=Spread.of(self._processor_ms),
             token_ms=tuple(self._tokens),
             memory=self._memory,
             peak_mib=peak_rss_mib(),

@@ -91,6 +91,7 @@ def test_time_file_has_the_memory_of_each_part(timing: FileTiming) -> None:
         assert part.total == part.load + part.warm_up
     assert timing.peak_mib > timing.memory["decoder"].load
     assert timing.temperature_c == ()
+    assert timing.processor_ms.n == timing.iterations
 
 
 def test_timing_text_has_all_stages(timing: FileTiming) -> None:
