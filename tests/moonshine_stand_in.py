@@ -143,10 +143,8 @@ def install(monkeypatch: pytest.MonkeyPatch, cache: Path | None = None) -> None:
         write_weights(folder)
         return str(folder), kind
 
-    package, download = (
-        ModuleType("moonshine_voice"),
-        ModuleType("moonshine_voice.download"),
-    )
+    package = ModuleType("moonshine_voice")
+    download = ModuleType("moonshine_voice.download")
     vars(download).update(
         find_model_info=find_model_info,
         download_model_from_info=download_model_from_info,

@@ -21,7 +21,8 @@ from whisper_hailo.live.sources.source import Block, Pace
 SOUND = np.concatenate(
     [silence(0.5), speech([0, 1]), silence(1), speech([2, 3]), silence(1)]
 )
-FIRST, SECOND = "w0 w1", "w2 w3"
+FIRST = "w0 w1"
+SECOND = "w2 w3"
 LINES = f"{FIRST}\n{SECOND}\n"
 
 

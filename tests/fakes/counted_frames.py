@@ -9,7 +9,9 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.segmenter import Segmenter
 
 FRAME = 512
-S, Q, N = 0.9, 0.4, 0.1
+S = 0.9
+Q = 0.4
+N = 0.1
 """Speech; too quiet to begin and loud enough to go on; silence."""
 
 

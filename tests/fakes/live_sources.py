@@ -78,7 +78,8 @@ class Steps(Closing):
         self, *steps: Any, pace: Pace = Pace.PULL, endless: bool = True
     ) -> None:
         self._steps = steps
-        self.pace, self.endless = pace, endless
+        self.pace = pace
+        self.endless = endless
 
     def blocks(self) -> Iterator[Block]:
         for step in self._steps:

@@ -58,7 +58,8 @@ def serving(
         def _answer(self, *, with_body: bool) -> None:
             asked.append(f"{self.command} {self.path}")
             path = self.path.partition("?")[0]
-            content, is_file = b"", False
+            content = b""
+            is_file = False
             if path.startswith(f"/api/models/{model}"):
                 siblings = [{"rfilename": name} for name in files]
                 content = json.dumps(
@@ -66,7 +67,8 @@ def serving(
                 ).encode()
             else:
                 wanted = path.partition("/resolve/")[2].partition("/")[2]
-                content, is_file = files[wanted], True
+                content = files[wanted]
+                is_file = True
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.send_header("Content-Type", "application/json")

@@ -26,7 +26,8 @@ class FakeStream:
         FakeStream.last = self
 
     def start(self) -> None:
-        rate, size = self.settings["samplerate"], self.settings["blocksize"]
+        rate = self.settings["samplerate"]
+        size = self.settings["blocksize"]
         sound = np.stack([tone(rate), tone(rate)], axis=1).astype(np.float32)
         for at in range(0, rate, size):
             status = "input overflow" if at == 0 else ""

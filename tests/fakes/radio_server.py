@@ -42,7 +42,8 @@ def pictures() -> tuple[bytes, bytes]:
                 sound = av.AudioFrame.from_ndarray(
                     np.zeros((1, 1152), np.int16), "s16", "mono"
                 )
-                sound.sample_rate, sound.pts = RATE_HZ, index * 1152
+                sound.sample_rate = RATE_HZ
+                sound.pts = index * 1152
                 container.mux(audio.encode(sound))
     whole = file.getvalue()
     third = len(whole) // TS_PACKET // 3 * TS_PACKET

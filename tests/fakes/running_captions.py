@@ -100,7 +100,8 @@ def run_captions(
     controls = Controls()
     captioner = Captioner(InAnyLanguage(), Loudness(), quick())
     stream = CaptionStream(source, captioner, controls=controls)
-    place, events = PageAddress(host, 0, token=token), []
+    place = PageAddress(host, 0, token=token)
+    events = []
     with WebView(
         lambda: captioner.statistics,
         place,

@@ -73,11 +73,9 @@ class Speller:
     def transcribe(
         self, buffer: PartialBuffer, language: str | None = None
     ) -> BufferText:
-        audio, draft, word_timestamps = (
-            buffer.audio,
-            buffer.draft,
-            buffer.word_timestamps,
-        )
+        audio = buffer.audio
+        draft = buffer.draft
+        word_timestamps = buffer.word_timestamps
         assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
         self.heard.append(audio)
         levels = np.rint(audio * 1000).astype(int)
@@ -123,11 +121,9 @@ class Fickle:
     def transcribe(
         self, buffer: PartialBuffer, language: str | None = None
     ) -> BufferText:
-        audio, draft, word_timestamps = (
-            buffer.audio,
-            buffer.draft,
-            buffer.word_timestamps,
-        )
+        audio = buffer.audio
+        draft = buffer.draft
+        word_timestamps = buffer.word_timestamps
         n_words = int(self._random.integers(0, 6))
         ids = [
             int(token) for token in self._random.integers(0, self.vocabulary, n_words)

@@ -29,7 +29,8 @@ def write(
 def similarity(audio: FloatArray, expected: NDArray[Any]) -> float:
     """Cosine of the common part; 1 is equal up to loudness."""
     n = min(len(audio), len(expected))
-    left, right = audio[:n].astype(float), expected[:n].astype(float)
+    left = audio[:n].astype(float)
+    right = expected[:n].astype(float)
     return float(left @ right / np.sqrt((left @ left) * (right @ right)))
 
 
@@ -58,7 +59,8 @@ def write_media(
         for start in range(0, samples.size // n_channels, 1024):
             part = samples[:, start * n_channels : (start + 1024) * n_channels]
             frame = av.AudioFrame.from_ndarray(part, format="flt", layout=layout)
-            frame.sample_rate, frame.pts = rate_hz, start
+            frame.sample_rate = rate_hz
+            frame.pts = start
             container.mux(
                 [packet for f in fit.resample(frame) for packet in stream.encode(f)]
             )

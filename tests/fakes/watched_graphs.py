@@ -19,7 +19,9 @@ TOLD: Final[tuple[tuple[str, int, list[str | int | None], float], ...]] = (
 
 def add_what_it_is_told(model: ModelProto) -> None:
     """Let a decoder take `TOLD`, and add the weighed sum of each row's to all of its logits."""
-    node, graph, so_far = helper.make_node, model.graph, "logits.plain"
+    node = helper.make_node
+    graph = model.graph
+    so_far = "logits.plain"
     _rename_output(model, "logits", so_far)
     for name, dtype, shape, weight in TOLD:
         graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
@@ -47,7 +49,9 @@ def add_what_it_is_told(model: ModelProto) -> None:
 
 def in_float16(model: ModelProto, names: Collection[str]) -> None:
     """Let some inputs and outputs of a graph be of float16; between them it computes as before."""
-    graph, half, full = model.graph, TensorProto.FLOAT16, TensorProto.FLOAT
+    graph = model.graph
+    half = TensorProto.FLOAT16
+    full = TensorProto.FLOAT
     for value in (*graph.input, *graph.output):
         if value.name in names:
             value.type.tensor_type.elem_type = half

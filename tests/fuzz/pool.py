@@ -94,8 +94,10 @@ class Worker:
             [*command, *self._words[1:]], stdout=subprocess.PIPE, cwd=ROOT, bufsize=0
         )
         self._current: int | str | None = None
-        self._since, self._busy_s = time.monotonic(), 0.0
-        self._rest, self._why = b"", CRASH
+        self._since = time.monotonic()
+        self._busy_s = 0.0
+        self._rest = b""
+        self._why = CRASH
         self._n_done = 0
         self._settled: dict[str, Any] = {}
         self._last: dict[str, Any] = {}
@@ -110,13 +112,16 @@ class Worker:
         data = os.read(self.fileno(), 1 << 16)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            told, now = json.loads(line), time.monotonic()
+            told = json.loads(line)
+            now = time.monotonic()
             if "begin" in told:
-                self._current, self._since = told["begin"], now
+                self._current = told["begin"]
+                self._since = now
                 self._busy_s = _busy_s(self._process.pid)
             else:
                 self._seen.note(told, now - self._since)
-                self._current, self._last = None, told
+                self._current = None
+                self._last = told
                 self._n_done += 1
                 if self._n_done == SETTLED:
                     self._settled = told
@@ -126,7 +131,8 @@ class Worker:
 
     def watch(self) -> None:
         """End the process if its input takes too long or too much."""
-        taken_s, mib = time.monotonic() - self._since, _rss_mib(self._process.pid)
+        taken_s = time.monotonic() - self._since
+        mib = _rss_mib(self._process.pid)
         busy_s = _busy_s(self._process.pid) - self._busy_s
         patience_s = PATIENCE_S if self._current is not None else START_S
         is_hanging = taken_s > patience_s or busy_s > SLOWEST_S
@@ -176,7 +182,8 @@ class Worker:
 
 def run_inputs(base: Path, target: str, paths: list[str]) -> Seen:
     """Kept inputs, one after the other."""
-    seen, begun = Seen(target), time.monotonic()
+    seen = Seen(target)
+    begun = time.monotonic()
     if paths:
         _together([Worker(base, [target, *paths], seen)])
     seen.wall_s = time.monotonic() - begun
@@ -194,7 +201,8 @@ def run_seed(
     seconds: float = 3600,
 ) -> Seen:
     """Cases of a seed, in chunks of a process, until they are done or time is up."""
-    seen, begun = Seen(target), time.monotonic()
+    seen = Seen(target)
+    begun = time.monotonic()
     deadline = begun + seconds
     # Makes the good inputs.
     _together([Worker(base, [target, str(seed), "0", "0"], seen)])

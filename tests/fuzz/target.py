@@ -18,14 +18,13 @@ NAMES: Final = (
     "names",
 )  # fmt: skip
 
-OK, REFUSED = "ok", "refused"
-INTERNAL, TRACE, MEMORY, HANG, CRASH = (
-    "internal",
-    "traceback",
-    "memory",
-    "hang",
-    "crash",
-)
+OK = "ok"
+REFUSED = "refused"
+INTERNAL = "internal"
+TRACE = "traceback"
+MEMORY = "memory"
+HANG = "hang"
+CRASH = "crash"
 FAILURES: Final = (INTERNAL, TRACE, MEMORY, HANG, CRASH)
 
 MOST_MIB: Final = 400

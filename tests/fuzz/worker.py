@@ -41,17 +41,16 @@ _ALARMS = (b"Traceback (most recent", b"Exception ignored", b"never awaited")
 
 def main(words: list[str]) -> None:
     """Prepare the target, and run what was asked for."""
-    name, base = words[0], Path(words[1])
+    name = words[0]
+    base = Path(words[1])
     os.environ |= {
         "WHISPER_HAILO_CACHE": str(base / "cache"),
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    out, err = (
-        os.fdopen(os.dup(1), "w", buffering=1),
-        os.fdopen(os.dup(2), "w", buffering=1),
-    )
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    err = os.fdopen(os.dup(2), "w", buffering=1)
     noise = tempfile.TemporaryFile()  # noqa: SIM115 - until the process ends
     os.dup2(noise.fileno(), 1)
     os.dup2(noise.fileno(), 2)

@@ -44,7 +44,8 @@ def hear_as_ours(patch: pytest.MonkeyPatch) -> None:
 
     In the place of the log-mel stand the numbers of its frames, which tell where a window begins.
     """
-    encode, heard_last = WhisperModel.encode, [np.zeros(0, np.float32)]
+    encode = WhisperModel.encode
+    heard_last = [np.zeros(0, np.float32)]
 
     def numbered(
         _: FeatureExtractor, waveform: Any, padding: int = 160, **__: Any

@@ -152,9 +152,11 @@ class CTranslate2Beam:
     ) -> None:
         assert eot_boost == 0.0
         assert bound is None, "no retry"
-        self.eot, self.size = eot, beam_size
+        self.eot = eot
+        self.size = beam_size
         self.wanted = max(1, round(beam_size * patience))
-        self.live, self.finished = [Hypothesis()], list[Hypothesis]()
+        self.live = [Hypothesis()]
+        self.finished = list[Hypothesis]()
 
     @property
     def running(self) -> Sequence[Hypothesis]:

@@ -81,7 +81,8 @@ def _greedy(
     pair: Pair, features: NDArray[np.float32], pad_to: int | None
 ) -> tuple[list[int], NDArray[np.float32]]:
     """The graph's own greedy tokens after a prompt, and the logits that chose each."""
-    tokens, rows = [1, 2, 3], []
+    tokens = [1, 2, 3]
+    rows = []
     with CachedDecoder(pair.directory, pair.spec, threads=2) as decoder:
         state = decoder.start(features, (Padding(pad_to),))
         new = tokens
@@ -175,11 +176,9 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
     """One batch of two true lengths, two prompt lengths and two pad targets."""
     pair = make_pair(checkpoints.SMALL)
     features = reference.encode(pair.torch_model, _mel(pair.spec, 800, batch=2))
-    prompts, lengths, pads = (
-        ([1, 2, 3, 4, 5], [6, 7]),
-        np.array([400, 123]),
-        (1500, 700),
-    )
+    prompts = ([1, 2, 3, 4, 5], [6, 7])
+    lengths = np.array([400, 123])
+    pads = (1500, 700)
     continuation = [[10, 11, 12], [20, 21, 22]]
     with CachedDecoder(pair.directory, pair.spec, threads=2) as decoder:
         state = decoder.start(features, tuple(Padding(pad) for pad in pads), lengths)

@@ -100,7 +100,8 @@ def both(
     return ours.transcribe(audio, options, long=whole), expected
 
 
-ONCE, TWICE = (0.0,), (0.0, 1.0)
+ONCE = (0.0,)
+TWICE = (0.0, 1.0)
 """Schedules of temperatures. A window of doubtful text is tried twice, as the command does: what
 comes of the second try is not shown to the next window, which brings text that its own past led
 astray back to what is said. Tried once, it stays astray to the end."""

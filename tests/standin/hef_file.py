@@ -68,7 +68,11 @@ MESSAGES = {
 }
 """Message to its fields: name, number, kind, and `*` where there may be several."""
 
-_MULTI_NETWORK, _NET_FLOW, _PERIPHERY, _CONTEXTS, _RESOURCES = 8, 13, 26, 4, 31
+_MULTI_NETWORK = 8
+_NET_FLOW = 13
+_PERIPHERY = 26
+_CONTEXTS = 4
+_RESOURCES = 31
 """Numbers of extensions."""
 
 PADDING = 16

@@ -187,7 +187,8 @@ def test_features_and_logits_equal_transformers(
         for key, array in transformers.items()
         if key.startswith(f"{name}: ")
     }
-    encoder, decoder = transcriber.encoder, transcriber.decoder
+    encoder = transcriber.encoder
+    decoder = transcriber.decoder
     assert isinstance(encoder, OnnxEncoder)
     assert isinstance(decoder, CachedDecoder)
     features = encoder.encode(log_mel(cases.WINDOWS[name].audio())[None])

@@ -13,7 +13,8 @@ from tests.fuzz.target import Input
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.audio.stream import split_channels
 
-SECONDS, BLOCK = 0.06, 16_000
+SECONDS = 0.06
+BLOCK = 16_000
 SOUNDFILE = {
     "wav": (
         "PCM_16",

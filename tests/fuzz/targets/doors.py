@@ -106,7 +106,8 @@ class Deaf:
         from whisper_hailo.serve.served_model import ModelState
 
         self.default = DeafWorker()
-        self.models, self.listed = [self.default], {"toy": self.default}
+        self.models = [self.default]
+        self.listed = {"toy": self.default}
         self.ending = asyncio.Event()
         self.limits = LimitOptions(
             max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64
@@ -368,7 +369,8 @@ def _request(rng: Random) -> bytes:
     )
     parts = [f'name="{file_field}"; filename="a.wav"\r\n\r\n'.encode() + content]
     for _ in range(rng.choice((0, 1, 2, 4))):
-        field, value = rng.choice(FIELDS), rng.choice(VALUES)
+        field = rng.choice(FIELDS)
+        value = rng.choice(VALUES)
         parts.append(f'name="{field}"\r\n\r\n{value}'.encode())
     if rng.random() < 0.8:
         parts.append(b'name="model"\r\n\r\ntoy')

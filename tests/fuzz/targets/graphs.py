@@ -50,7 +50,8 @@ class Fuzzed:
         if kind == 1:
             check_file(path, "hailo8l", (), ())
             return
-        spec, rng = ModelSpec.load(toy_model(base)), np.random.default_rng(0)
+        spec = ModelSpec.load(toy_model(base))
+        rng = np.random.default_rng(0)
         if name.startswith("encoder"):
             with ForeignEncoder(path, spec, 1) as encoder:
                 shape = (1, spec.dims.n_mels, encoder.n_frames)

@@ -56,7 +56,8 @@ def tokenizer_json() -> dict[str, Any]:
 
 def write_toy_checkpoint(folder: Path) -> Path:
     """A multilingual checkpoint of two shards; weights of few values, so that copies pack well."""
-    sot, eot = FIRST_NAMED + 1, FIRST_NAMED
+    sot = FIRST_NAMED + 1
+    eot = FIRST_NAMED
     config = config_of(TOY) | {"decoder_start_token_id": sot, "eos_token_id": eot}
     arrays = {
         k: np.round(v * 4).astype(np.float32) / 4 for k, v in random_arrays().items()

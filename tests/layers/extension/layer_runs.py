@@ -46,7 +46,9 @@ def _named(streams: dict[str, Any], name: str) -> Any:
 
 class _Stream:
     def __init__(self, name: str, shape: list[int]) -> None:
-        self._name, self._shape, self._type = name, shape, FormatType.AUTO
+        self._name = name
+        self._shape = shape
+        self._type = FormatType.AUTO
 
     def name(self) -> str:
         return self._name
@@ -69,7 +71,9 @@ class _Stream:
 
 class InferModel:
     def __init__(self, arch: str, facts: dict[str, Any], graph: bytes) -> None:
-        self.facts, self.graph, self._arch = facts, graph, arch
+        self.facts = facts
+        self.graph = graph
+        self._arch = arch
         self._inputs = {
             name: _Stream(name, one["shape"]) for name, one in facts["inputs"].items()
         }
@@ -114,7 +118,8 @@ class _Bound:
         if not typed(array, np.ndarray).flags.writeable:
             raise ValueError("array is not writeable")
         blind = FACTS["pybind"] != "new" and not LATER and np.__version__ >= "2"
-        self.array, self.size = array, 0 if blind else array.nbytes
+        self.array = array
+        self.size = 0 if blind else array.nbytes
 
     def copy(self) -> _Bound:
         """At hand-over: what is bound afterwards is for the next run."""
@@ -160,7 +165,9 @@ class ConfiguredInferModel:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        self._model, self._pending, self._room = model, 0, threading.Condition()
+        self._model = model
+        self._pending = 0
+        self._room = threading.Condition()
         self._session = onnxruntime.InferenceSession(
             model.graph, sess_options=options, providers=["CPUExecutionProvider"]
         )

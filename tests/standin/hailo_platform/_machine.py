@@ -123,7 +123,8 @@ class Machine:
 
     def hang(self) -> None:
         """As the vendor's calls do: they keep Python's lock, and signals with handlers go on."""
-        mutex, until = ctypes.create_string_buffer(64), (ctypes.c_long * 2)()
+        mutex = ctypes.create_string_buffer(64)
+        until = (ctypes.c_long * 2)()
         until[0] = int(time.time() + float(self.facts["hang_s"]))
         _LOCKED.pthread_mutex_lock(mutex)
         _LOCKED.pthread_mutex_timedlock(mutex, until)

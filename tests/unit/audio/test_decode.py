@@ -51,7 +51,8 @@ def encoded(
         frame = av.AudioFrame.from_ndarray(
             samples.reshape(1, -1), format="flt", layout=layout
         )
-        frame.sample_rate, frame.pts = rate_hz, 0
+        frame.sample_rate = rate_hz
+        frame.pts = 0
         packets = [packet for f in fit.resample(frame) for packet in stream.encode(f)]
         container.mux(packets + stream.encode(None))
     return path
@@ -231,7 +232,8 @@ def test_decode_length_is_that_of_the_audio_track(
 ) -> None:
     """Pictures may last longer than the sound beside them."""
     (tmp_path / "a").write_bytes(bytes(100))
-    pyav, film = StandInPyAv(monkeypatch), [object()]
+    pyav = StandInPyAv(monkeypatch)
+    film = [object()]
     for duration, time_base, whole, video, n_frames in (
         (3000, Fraction(1, 1000), 2_000_000, [], 48_000),
         (3000, Fraction(1, 1000), 2_000_000, film, 48_000),
@@ -241,8 +243,10 @@ def test_decode_length_is_that_of_the_audio_track(
         (None, None, None, [], None),
         (0, Fraction(1, 1000), None, [], 0),
     ):
-        pyav.track.duration, pyav.track.time_base = duration, time_base
-        pyav.container.duration, pyav.container.streams.video = whole, video
+        pyav.track.duration = duration
+        pyav.track.time_base = time_base
+        pyav.container.duration = whole
+        pyav.container.streams.video = video
         header, _ = sound(decoded(tmp_path / "a"))
         assert header == [16_000, 1, n_frames]
 
@@ -252,7 +256,8 @@ def test_decode_takes_first_readable_track(
 ) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
     pyav = StandInPyAv(monkeypatch)
-    unknown, silent = Made(codec_context=None), Made(codec_context=1, rate=0)
+    unknown = Made(codec_context=None)
+    silent = Made(codec_context=1, rate=0)
     pyav.container.streams.audio[:] = [unknown, silent, pyav.track]
     assert sound(decoded(tmp_path / "a"))[0][:2] == [16_000, 1]
     for tracks in ([], [unknown], [silent]):
@@ -383,7 +388,8 @@ def write_film(
                 image = av.VideoFrame(64, 48, "yuv420p")
                 for plane in image.planes:
                     plane.update(bytes(plane.buffer_size))
-                image.pts, image.time_base = index, Fraction(1, 10)
+                image.pts = index
+                image.time_base = Fraction(1, 10)
                 packets += video.encode(image)
             packets += video.encode(None)
         for stream, spans in zip(streams, tracks, strict=True):
@@ -407,7 +413,8 @@ def muxed(av: Any, stream: Any, start_s: float, end_s: float) -> list[Any]:
     for start in range(0, samples.size, FRAME):
         part = samples[None, start : start + FRAME]
         frame = av.AudioFrame.from_ndarray(part, format="flt", layout="mono")
-        frame.sample_rate, frame.time_base = RATE_HZ, Fraction(1, RATE_HZ)
+        frame.sample_rate = RATE_HZ
+        frame.time_base = Fraction(1, RATE_HZ)
         frame.pts = round(start_s * RATE_HZ) + start
         packets += [
             packet for part in fit.resample(frame) for packet in stream.encode(part)
@@ -578,7 +585,8 @@ def test_decode_broken_duration_tag_is_ignored(
     (tmp_path / "a").write_bytes(bytes(100))
     pyav = StandInPyAv(monkeypatch)
     pyav.container.format.name = "matroska,webm"
-    pyav.container.duration, pyav.container.start_time = 9_000_000, 1_000_000
+    pyav.container.duration = 9_000_000
+    pyav.container.start_time = 1_000_000
     for tag, n_frames in (
         ("00:00:05.5", 72_000),
         ("5.5", 128_000),

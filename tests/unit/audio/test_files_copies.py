@@ -56,7 +56,8 @@ def test_new_copy_partial_writes_are_completed(disk: Made) -> None:
 
 
 def test_new_copy_beyond_16_gib_is_refused(disk: Made) -> None:
-    day_s, bytes_s = 24 * 3600, 44_100 * 2 * 2
+    day_s = 24 * 3600
+    bytes_s = 44_100 * 2 * 2
     assert day_s * bytes_s < 16 * GIB, "a day as on a CD"
     copy = Long(16 * GIB - 2)
     append(copy, iter([b"x", b"x"]))
@@ -74,7 +75,8 @@ def test_new_copy_beyond_16_gib_is_refused(disk: Made) -> None:
 def test_new_copy_leaves_reserve_on_disk(
     disk: Made, disk_bytes: int, left_bytes: int
 ) -> None:
-    disk.f_blocks, disk.f_bavail = disk_bytes // 4096, left_bytes // 4096
+    disk.f_blocks = disk_bytes // 4096
+    disk.f_bavail = left_bytes // 4096
     append(Long(65 << 20), iter([b"x"]))
     disk.f_bavail -= 1
     with pytest.raises(AudioError, match=f" {(left_bytes - 4096) >> 20} MiB"):

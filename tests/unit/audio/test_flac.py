@@ -62,7 +62,8 @@ def test_flac_bytes_decode_to_added_samples(n_piece: int, n_between: int) -> Non
 
 def test_flac_bytes_content_is_independent_of_flushes() -> None:
     """The signature of all samples is in the header, which is written over at last."""
-    often, once = encoded(512), encoded(512, 1_000)
+    often = encoded(512)
+    once = encoded(512, 1_000)
     assert len(often) == len(once)
     assert often[8:42] == once[8:42], "the lengths, the rate and the signature"
     assert often[-50_000:] == once[-50_000:]

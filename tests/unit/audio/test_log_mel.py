@@ -10,7 +10,8 @@ from whisper_hailo.core.types import FloatArray
 
 FORMULA_TOLERANCE = 1e-5
 
-N_FFT, HOP_LENGTH = 400, 160
+N_FFT = 400
+HOP_LENGTH = 160
 """25 ms and 10 ms, as Whisper was trained."""
 
 

@@ -335,7 +335,8 @@ class Process:
         self._code = code
 
     def __call__(self, command: list[str], **kwargs: Any) -> Process:
-        self.command, self.kwargs = command, kwargs
+        self.command = command
+        self.kwargs = kwargs
         return self
 
     def __enter__(self) -> Process:
@@ -360,7 +361,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
         def start(
             output: bytes, code: int = 0
         ) -> tuple[AudioReader, Process, ExitStack]:
-            process, resources = Process(output, code), ExitStack()
+            process = Process(output, code)
+            resources = ExitStack()
             monkeypatch.setattr(subprocess, "Popen", process)
             return (
                 open_foreign(cast(BinaryIO, file), "a.m4a", resources),

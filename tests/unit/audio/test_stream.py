@@ -239,7 +239,8 @@ def test_blocks_more_than_64_channels_are_refused() -> None:
 
 def test_blocks_samples_beyond_32_bits_are_refused() -> None:
     """Scale of programs that leave integers in float files."""
-    block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
+    block = zeros(8, 2)
+    louder = np.nextafter(np.float32(2.0**31), np.float32(np.inf))
     block[3] = [2.0**31, -(2.0**31)]
     # They cancel: the first one is taken.
     expected = np.where(np.arange(8) == 3, 2.0**31, 0.0)

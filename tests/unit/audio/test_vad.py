@@ -47,7 +47,9 @@ def clips_with_pauses() -> tuple[FloatArray, list[tuple[float, float]]]:
     """Clips with long pauses between, and where their words are."""
     entries = [entry for entry in read_manifest() if entry["set"] == "seen"][:3]
     folder = unpack_clips() / "seen"
-    parts, words, at = [], [], 0
+    parts = []
+    words = []
+    at = 0
     for entry in entries:
         audio = soundfile.read(folder / f"{entry['id']}.ogg", dtype="float32")[0]
         parts += [np.zeros(4 * SAMPLE_RATE_HZ, np.float32), audio]
@@ -76,7 +78,8 @@ def test_speech_planner_keeps_words_and_drops_pauses() -> None:
 @pytest.mark.parametrize("level", [1e-2, 1e-3])
 def test_speech_planner_finds_quiet_words(level: float) -> None:
     audio, _ = clips_with_pauses()
-    loud, quiet = windows(audio), windows(np.float32(level) * audio)
+    loud = windows(audio)
+    quiet = windows(np.float32(level) * audio)
     assert len(quiet) == len(loud)
     for quiet_window, loud_window in zip(quiet, loud, strict=True):
         assert quiet_window.start_s == pytest.approx(loud_window.start_s, abs=0.3)
@@ -155,7 +158,9 @@ def test_make_detector_starts_no_threads() -> None:
     assert before == after
 
 
-SPEECH, HELD, SILENCE = 0.9, 0.4, 0.1
+SPEECH = 0.9
+HELD = 0.4
+SILENCE = 0.1
 """Above the threshold of 0.5, above what ends speech, and below it."""
 
 
@@ -219,7 +224,9 @@ def test_find_onset_after_click_and_silence_restarts() -> None:
     assert onset([SPEECH], [SILENCE] * 40, [SPEECH] * 8) == 41
 
 
-S, Q, N = 0.9, 0.4, 0.1
+S = 0.9
+Q = 0.4
+N = 0.1
 """Speech; too quiet to begin, not too quiet to go on at a threshold of 0.5; none."""
 
 

@@ -18,7 +18,8 @@ from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
-N_POSITIONS, LENGTH = 100, 16
+N_POSITIONS = 100
+LENGTH = 16
 FULL = Padding(N_POSITIONS)
 ATOL = 1e-4
 
@@ -43,7 +44,8 @@ def _ids(n_rows: int, n_tokens: int) -> IntArray:
 def test_fixed_decoder_equals_the_cached_decoder(
     fixed: FixedDecoder, decoder: CachedDecoder, n_positions: int
 ) -> None:
-    features, tokens = _features(2, n_positions), _ids(2, LENGTH)
+    features = _features(2, n_positions)
+    tokens = _ids(2, LENGTH)
     free = decoder.start(features, (FULL, FULL))
     real = fixed.start(features, (FULL, FULL))
     for i in range(LENGTH):
@@ -57,7 +59,8 @@ def test_fixed_decoder_equals_the_cached_decoder(
 def test_fixed_decoder_batches_prompts_of_any_length(
     fixed: FixedDecoder, decoder: CachedDecoder
 ) -> None:
-    features, tokens = _features(2, 40), _ids(2, 5)
+    features = _features(2, 40)
+    tokens = _ids(2, 5)
     first = np.array([0, 2])
     expected, free = decoder.step(
         tokens, decoder.start(features, (FULL, FULL)), np.array([2, 4]), first=first
@@ -87,7 +90,8 @@ def test_fixed_decoder_select_and_rewind(fixed: FixedDecoder) -> None:
 
 
 def test_fixed_decoder_rewound_to_0_starts_again(fixed: FixedDecoder) -> None:
-    state, tokens = fixed.start(_features(2, 100), (FULL, FULL)), _ids(2, 4)
+    state = fixed.start(_features(2, 100), (FULL, FULL))
+    tokens = _ids(2, 4)
     whole, _ = fixed.step(tokens, state, np.arange(4))
     _, padded = fixed.step(tokens, state, np.array([3]), first=np.array([2, 0]))
     again, _ = fixed.step(tokens, fixed.rewind(padded, 0), np.arange(4))
@@ -97,8 +101,10 @@ def test_fixed_decoder_rewound_to_0_starts_again(fixed: FixedDecoder) -> None:
 def test_fixed_decoder_ignores_features_behind_the_window(
     fixed: FixedDecoder, decoder: CachedDecoder
 ) -> None:
-    features, tokens = _features(2, N_POSITIONS), _ids(2, 3)
-    lengths, looks = np.array([60, N_POSITIONS]), np.arange(3)
+    features = _features(2, N_POSITIONS)
+    tokens = _ids(2, 3)
+    lengths = np.array([60, N_POSITIONS])
+    looks = np.arange(3)
     got, _ = fixed.step(tokens, fixed.start(features, (FULL, FULL), lengths), looks)
     expected, _ = decoder.step(
         tokens, decoder.start(features, (FULL, FULL), lengths), looks
@@ -174,7 +180,8 @@ def test_fixed_runner_takes_int32_ids_and_float16(
     ids = model.graph.input[0]
     ids.type.tensor_type.elem_type = TensorProto.INT32
     save(model, tmp_path / "decoder.onnx")
-    features, tokens = _features(2, N_POSITIONS), _ids(2, 5)
+    features = _features(2, N_POSITIONS)
+    tokens = _ids(2, 5)
     expected, _ = fixed.step(tokens, fixed.start(features, (FULL, FULL)), np.arange(5))
     runner = OnnxFixedRunner(tmp_path / "decoder.onnx", spec, threads=1)
     with FixedDecoder(runner, spec) as halved:

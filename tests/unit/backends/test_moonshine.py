@@ -30,7 +30,8 @@ def test_moonshine_streams_new_audio_only(
 ) -> None:
     stand_in.install(monkeypatch)
     folder = stand_in.write_weights(tmp_path / "small-streaming-en" / "quantized")
-    speech, other = sound(32_000), sound(8_000)[::-1].copy()
+    speech = sound(32_000)
+    other = sound(8_000)[::-1].copy()
     with Moonshine(str(folder)) as moonshine:
         assert moonshine.size == "small-streaming"
         texts = [
@@ -102,7 +103,8 @@ def test_moonshine_stand_in_has_interface_of_package(tmp_path: Path) -> None:
         "moonshine_voice", reason="the moonshine extra is not installed"
     )
     for name in ("Transcriber", "Stream"):
-        ours, theirs = getattr(stand_in, name), getattr(package, name)
+        ours = getattr(stand_in, name)
+        theirs = getattr(package, name)
         for method, function in inspect.getmembers(ours, inspect.isfunction):
             taken = list(inspect.signature(function).parameters)
             known = list(inspect.signature(getattr(theirs, method)).parameters)

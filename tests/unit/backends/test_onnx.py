@@ -60,7 +60,8 @@ def test_decoder_step_projects_the_given_positions_only(decoder: CachedDecoder) 
 def test_decoder_step_inputs_may_be_reused(decoder: CachedDecoder) -> None:
     """An earlier step's binding holds only for arrays that are read-only."""
     start = decoder.start(features_of(1, 30, 64), (NONE,))
-    tokens, look = ids_of([11, 5]), np.array([0], np.int64)
+    tokens = ids_of([11, 5])
+    look = np.array([0], np.int64)
     whole, _ = decoder.step(tokens, start, np.arange(2))
     for column in (0, 1):
         look[0] = column
@@ -77,7 +78,8 @@ def test_decoder_step_inputs_may_be_reused(decoder: CachedDecoder) -> None:
 
 
 def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
-    tokens, written = ids_of([11, 5]), np.zeros(1, np.int64)
+    tokens = ids_of([11, 5])
+    written = np.zeros(1, np.int64)
     fixed = [constant(np.array([column], np.int64)) for column in (0, 1)]
     view = np.broadcast_to(written, (1,))  # read-only, over memory that is written to
     bound = fresh = decoder.start(features_of(1, 30, 64), (NONE,))

@@ -45,7 +45,8 @@ def test_parse_message_of_incomplete_nodes_is_refused(
     """Readers of a graph rely on inputs and outputs."""
     model = load_message(model_directory / "encoder.onnx")
     product = next(node for node in model.graph.node if node.op_type == "MatMul")
-    product.op_type, model.opset_import[0].version = operator, opset
+    product.op_type = operator
+    model.opset_import[0].version = opset
     del (product.input if operator == "MatMul" else product.output)[:]
     with pytest.raises(ModelError, match=rf"a\.onnx .*'{operator}' .*\b0 "):
         parse_message(model.SerializeToString(), "a.onnx")

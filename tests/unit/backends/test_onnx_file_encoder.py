@@ -14,7 +14,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 
 Axes = list[int | str | None]
-MELS, WIDTH = 80, 64
+MELS = 80
+WIDTH = 64
 LAYOUTS: dict[str, tuple[Axes, list[int], int | None]] = {
     "optimum": (["batch", MELS, 200], [0, 2, 1], None),
     "any-window": (["batch", MELS, "frames"], [0, 2, 1], None),

@@ -18,7 +18,8 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import SIGNLESS_ZERO, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray
 
-NONE, FULL = Padding(None), Padding(150)
+NONE = Padding(None)
+FULL = Padding(150)
 ATOL = 0.06
 """One sum in another order moves an activation that is then rounded to the next step of 8 bits,
 which moves logits, which are of order one, by some hundredths (0.036 was seen)."""
@@ -220,7 +221,8 @@ def test_decoder_accepts_heads_of_any_width(tmp_path: Path) -> None:
     sizes = {name: getattr(TOY, name) for name in TOY.__dataclass_fields__}
     odd = Dimensions(**sizes | {"n_decoder_heads": 16, "n_encoder_heads": 16})
     assert odd.head_size == 4
-    arrays, config = random_arrays(odd), config_of(odd, TOY_FFN)
+    arrays = random_arrays(odd)
+    config = config_of(odd, TOY_FFN)
     checkpoint = write_checkpoint(tmp_path / "checkpoint", arrays, config=config)
     found = {}
     for quantize in ("none", "int8"):

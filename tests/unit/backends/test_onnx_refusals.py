@@ -91,10 +91,8 @@ def test_encoder_and_decoder_refuse_foreign_graphs(
 def test_encoder_and_decoder_names_and_reopening(
     model_directory: Path, spec: ModelSpec
 ) -> None:
-    encoder, decoder = (
-        OnnxEncoder(model_directory, spec),
-        CachedDecoder(model_directory, spec),
-    )
+    encoder = OnnxEncoder(model_directory, spec)
+    decoder = CachedDecoder(model_directory, spec)
     assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
     with pytest.raises(ModelError, match=r"^onnx-fp32"):
         encoder.encode(np.zeros((1, 80, 100), np.float32))

@@ -23,8 +23,10 @@ from whisper_hailo.core.protocols import Decoder, Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
-NONE, SOME = Padding(None), Padding(40)
-N_VOCAB, N_TEXT = 90, 24
+NONE = Padding(None)
+SOME = Padding(40)
+N_VOCAB = 90
+N_TEXT = 24
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,8 @@ def _walk(decoder: Decoder, padding: Padding) -> tuple[FloatArray, FloatArray]:
     tokens = _ids(2, 10)
     state = decoder.start(_features(2, 30), (padding, padding))
     out, state = decoder.step(tokens[:, :4], state, np.array([0, 3]))
-    logits, sums = [out.logits.copy()], [out.logsumexp.copy()]
+    logits = [out.logits.copy()]
+    sums = [out.logsumexp.copy()]
     for i in range(4, 10):
         out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
         logits.append(out.logits.copy())
@@ -181,7 +184,8 @@ def test_optimum_float16_gets_features_and_masks_each_step(
         onnx.save(model, tmp_path / name)
     features = _features(2, 30)
     sums = features.sum(axis=(1, 2))  # zero rows add nothing
-    tokens, look = _ids(2, 6), np.array([0])
+    tokens = _ids(2, 6)
+    look = np.array([0])
     with (
         OptimumDecoder(tmp_path, spec, threads=1) as watched,
         OptimumDecoder(

@@ -12,10 +12,8 @@ from whisper_hailo.core.protocols import Padding, SilenceKeys
 
 
 def test_pad_features_repeats_silence_behind_each_row() -> None:
-    keys, features = (
-        SilenceKeys(features_of(2, 4, seed=3), np.array([0.5, 0.5], np.float32)),
-        features_of(2, 6, 4),
-    )
+    keys = SilenceKeys(features_of(2, 4, seed=3), np.array([0.5, 0.5], np.float32))
+    features = features_of(2, 6, 4)
     padded = pad_features(features, (Padding(10, keys),) * 2, np.array([6, 3]))
     assert (padded.shape, padded.flags.c_contiguous) == ((2, 10, 4), True)
     for row, n_positions in enumerate((6, 3)):

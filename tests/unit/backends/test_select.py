@@ -186,7 +186,9 @@ def test_engine_window_s_is_that_of_the_fixed_graph(
 
 def test_fixed_decoder_of_longer_text_is_refused(spec: ModelSpec) -> None:
     class _Runner:
-        name, length, n_positions = "fixed", 65, 100
+        name = "fixed"
+        length = 65
+        n_positions = 100
 
     with pytest.raises(ShapeError, match=r"^fixed .*\b65 .*\b100 .*\b64 .*\b150;"):
         FixedDecoder(_Runner(), spec)  # type: ignore[arg-type]

@@ -88,7 +88,8 @@ def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
 
 
 def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
-    path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
+    path = tmp_path / "merged.onnx"
+    seen = tmp_path / "seen.onnx"
     model = _model(FULL, branches=True)
     # No branch is in it.
     transpose = helper.make_node("Transpose", ["sums"], ["turned"], perm=[1, 0])

@@ -78,7 +78,8 @@ def test_cross_bias_gives_silence_its_share_and_zero_row_nothing() -> None:
 def test_silence_key_with_bias_ln_n_equals_n_rows() -> None:
     """In plain attention, and through columns of `cross_bias`."""
     keys = keys_of(0.5, 0.25, 0.25, width=8)
-    audio, query = features_of(1, 5, 8), features_of(8, seed=9)
+    audio = features_of(1, 5, 8)
+    query = features_of(8, seed=9)
     values = np.random.default_rng(1).standard_normal((8, 8))
 
     def attend(rows: FloatArray, bias: FloatArray | float = 0.0) -> FloatArray:
@@ -101,7 +102,8 @@ def test_silence_key_with_bias_ln_n_equals_n_rows() -> None:
 def test_decoder_silence_keys_equal_repeated_rows(
     decoder: CachedDecoder, n_added: int
 ) -> None:
-    keys, features = keys_of(0.5, 0.25, 0.25), features_of(1, 30, 64)
+    keys = keys_of(0.5, 0.25, 0.25)
+    features = features_of(1, 30, 64)
     rows = np.concatenate([features[0], keys.repeat_rows(n_added)])[np.newaxis]
     free = decoder.start(features, (Padding(30 + n_added, keys),))
     tokens = ids_of([11, 5, 7])
@@ -117,7 +119,8 @@ def test_decoder_silence_keys_equal_repeated_rows(
 
 
 def test_decoder_batch_with_silence_equals_single_rows(decoder: CachedDecoder) -> None:
-    keys, features = keys_of(0.75, 0.25), features_of(2, 40, 64)
+    keys = keys_of(0.75, 0.25)
+    features = features_of(2, 40, 64)
     lengths = np.array([40, 25])
     paddings = (Padding(150, keys), Padding(60, keys))
     tokens = ids_of([11, 5], [11, 6])
@@ -131,7 +134,8 @@ def test_decoder_batch_with_silence_equals_single_rows(decoder: CachedDecoder) -
 
 
 def test_with_silence_keys_appends_them_to_every_row() -> None:
-    keys, features = keys_of(0.5, 0.5, width=4), features_of(3, 6, 4)
+    keys = keys_of(0.5, 0.5, width=4)
+    features = features_of(3, 6, 4)
     longer = with_silence_keys(features, keys)
     assert longer.shape == (3, 8, 4)
     for row in longer:

@@ -26,7 +26,9 @@ class Process:
 
     def __init__(self, *, target: Any, args: tuple[Any, ...], daemon: bool) -> None:
         Process.made = self
-        self.target, self.args, self.daemon = target, args, daemon
+        self.target = target
+        self.args = args
+        self.daemon = daemon
         self.exitcode: int | None = None
         self.did: list[str] = []
 

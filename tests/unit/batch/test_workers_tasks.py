@@ -222,7 +222,8 @@ def sent_by(
     model: type[Transcriber], *tasks: Task, error: Exception | None = None
 ) -> list[Any]:
     """Return the messages of a worker process for these tasks, until its pipe ends or breaks."""
-    left, sent = list(tasks), []
+    left = list(tasks)
+    sent = []
 
     class Pipe:
         @staticmethod

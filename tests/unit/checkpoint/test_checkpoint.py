@@ -272,7 +272,8 @@ def test_checkpoint_of_unfit_config_is_refused(
     assert expected in _one_line(tmp_path)
 
 
-SHARDED_EMBEDDING, PROJECTION = "decoder.embed_tokens.weight", "proj_out.weight"
+SHARDED_EMBEDDING = "decoder.embed_tokens.weight"
+PROJECTION = "proj_out.weight"
 INDEX = "model.safetensors.index.json"
 
 

@@ -82,10 +82,8 @@ def test_ctranslate2_own_projection_is_untied(tmp_path: Path) -> None:
 def test_ctranslate2_alias_has_the_scales(tmp_path: Path) -> None:
     arrays = {**ARRAYS, "encoder.layers.0.fc2.bias": ARRAYS["encoder.conv1.bias"]}
     variables = variables_of(arrays, dtype="int8")
-    alias, name = (
-        "decoder/layer_1/ffn/linear_0/weight",
-        "decoder/layer_0/ffn/linear_0/weight",
-    )
+    alias = "decoder/layer_1/ffn/linear_0/weight"
+    name = "decoder/layer_0/ffn/linear_0/weight"
     del variables[alias], variables[f"{alias}_scale"]
     write_ctranslate2(tmp_path, variables)
     (tmp_path / "model.bin").write_bytes(model_bytes(variables, {alias: name}))

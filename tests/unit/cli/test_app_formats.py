@@ -40,7 +40,8 @@ def test_transcribe_text_is_the_same_in_all_formats(
 
 def test_transcribe_json_is_the_same_beside_subtitles(tmp_path: Path) -> None:
     """Subtitles need the times of words, which move those of segments."""
-    alone, beside = tmp_path / "alone", tmp_path / "beside"
+    alone = tmp_path / "alone"
+    beside = tmp_path / "beside"
     command = [*MICRO, str(DEMO), "--output-dir"]
     assert run([*command, str(alone), "--format", "json"]) == 0
     assert run([*command, str(beside), "--format", "json,srt"]) == 0

@@ -75,7 +75,8 @@ WITHOUT_EFFECT = {
 }  # fmt: skip
 """Options of decoding that captions do not have."""
 
-SCREEN_LINES, SCREEN_COLUMNS = 24, 80
+SCREEN_LINES = 24
+SCREEN_COLUMNS = 80
 
 
 def flags(kind: type[Any]) -> Iterator[tuple[Field[Any], Flag]]:

@@ -43,7 +43,8 @@ def recording(folder: Path) -> Path:
 
 
 def test_make_files_refuses_the_input(tmp_path: Path) -> None:
-    path, other = recording(tmp_path), tmp_path / "rec.srt"
+    path = recording(tmp_path)
+    other = tmp_path / "rec.srt"
     other.hardlink_to(path)
     named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
     for events, outputs in named:

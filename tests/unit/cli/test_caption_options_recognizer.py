@@ -141,10 +141,8 @@ def test_open_recognizer_moonshine_transcribes(
     content_s: float, tmp_path: Path,
 ) -> None:  # fmt: skip
     moonshine_stand_in.install(monkeypatch, tmp_path)
-    model, options = (
-        CaptionModel(moonshine="tiny"),
-        CaptionOptions(max_segment_s=longest_s),
-    )
+    model = CaptionModel(moonshine="tiny")
+    options = CaptionOptions(max_segment_s=longest_s)
     recognizer = open_recognizer(model, given(), options, "", stack)
     assert (recognizer.name, recognizer.content_s) == ("Moonshine tiny", content_s)
     assert (

@@ -130,7 +130,9 @@ def test_make_source_pcm_has_given_rate(
 class Gone(Closing):
     """A microphone, or an address, from which nothing ever comes."""
 
-    endless, pace, name = True, Pace.PULL, "gone"
+    endless = True
+    pace = Pace.PULL
+    name = "gone"
 
     def __init__(self, *_: str, **__: bool) -> None: ...
 

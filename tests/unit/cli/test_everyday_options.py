@@ -9,7 +9,8 @@ import pytest
 from tests.fakes.command_help import full_help_of, help_of, rows_of
 from whisper_hailo.cli.everyday_options import EVERYDAY_OPTIONS
 
-SCREEN_LINES, SCREEN_COLUMNS = 24, 80
+SCREEN_LINES = 24
+SCREEN_COLUMNS = 80
 
 
 @pytest.fixture

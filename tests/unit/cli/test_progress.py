@@ -22,7 +22,8 @@ def test_progress_reports_long_work_only(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    long, short = Progress("long.wav"), Progress("short.wav")
+    long = Progress("long.wav")
+    short = Progress("short.wav")
     now[0] = 20.0
     long(100.0, 600.0)
     short(10.0, 30.0)

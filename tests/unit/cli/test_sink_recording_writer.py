@@ -277,10 +277,8 @@ def test_write_recording_erases_progress_before_text(
     follow(results, segments, begin=advance)
     parts = capsys.readouterr().err.split("\r\x1b[K")
     output = [part for part in parts if part and not part.endswith(" left")]
-    language, texts = (
-        f"{tmp_path}/a.wav: German (75%)\n",
-        ["Grüße.\n", "All the rest.\n"],
-    )
+    language = f"{tmp_path}/a.wav: German (75%)\n"
+    texts = ["Grüße.\n", "All the rest.\n"]
     written = f"wrote {tmp_path}/out/a.txt\n"
     assert "".join(output) == language + (written if out else "".join(texts))
     assert len([part for part in parts if part.endswith(" left")]) == 3

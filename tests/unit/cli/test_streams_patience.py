@@ -170,7 +170,8 @@ def test_patient_results_freed_disk_gets_waiting_lines(
     with open(tmp_path / "file", "wb") as file, open("/dev/full", "wb") as full:
         out = streams.open_text_stream(streams.ResultStream, file.fileno(), None)
         monkeypatch.setattr(sys, "stdout", out)
-        kept, now = os.dup(file.fileno()), [0.0]
+        kept = os.dup(file.fileno())
+        now = [0.0]
         monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
         with patient_results():
             for at in range(2):

@@ -454,7 +454,8 @@ def test_convert_signal_between_renames_keeps_one_model(
 ) -> None:
     out = tmp_path / "folder" / "out"
     before = convert_checkpoint(checkpoint, out, PLAIN)
-    real, n_renames = Path.rename, 0
+    real = Path.rename
+    n_renames = 0
 
     def renamed(path: Path, to: Path) -> Path:
         nonlocal n_renames
@@ -484,10 +485,8 @@ def test_convert_sweeps_leftovers_but_the_only_copy(
     """A kill between two renames leaves the earlier model under a hidden name, and no other."""
     out = tmp_path / "folder" / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
-    whole, half = (
-        out.rename(out.with_name(".out.writing.a")),
-        out.with_name(".out.writing.b"),
-    )
+    whole = out.rename(out.with_name(".out.writing.a"))
+    half = out.with_name(".out.writing.b")
     half.mkdir()
     (half / "encoder.onnx").touch()
     with pytest.raises(ModelError):
@@ -532,7 +531,8 @@ def test_convert_syncs_before_the_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
-    real_sync, real_rename = os.fsync, Path.rename
+    real_sync = os.fsync
+    real_rename = Path.rename
 
     def fsync(number: int) -> None:
         events.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
@@ -548,7 +548,8 @@ def test_convert_syncs_before_the_rename(
     spec = convert_checkpoint(
         write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions("none")
     )
-    before, after = events[: events.index("rename")], events[events.index("rename") :]
+    before = events[: events.index("rename")]
+    after = events[events.index("rename") :]
     assert {*spec.files, "model.json"} <= set(before)
     assert after == ["rename", tmp_path.name]
 
@@ -634,7 +635,8 @@ def test_convert_signal_before_the_rename_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
 ) -> None:
-    real, errors = Path.rename, [error]
+    real = Path.rename
+    errors = [error]
 
     def rename(path: Path, to: Path) -> Path:
         if errors:

@@ -23,12 +23,11 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 
 HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
-ENCODER, DECODER = "hailo/encoder-2s.onnx", "hailo/decoder-2s-7.onnx"
+ENCODER = "hailo/encoder-2s.onnx"
+DECODER = "hailo/decoder-2s-7.onnx"
 FOLDER = "decoder_assets/toy/decoder_tokenization"
-TABLE, ROWS = (
-    f"{FOLDER}/token_embedding_weight_toy.npy",
-    f"{FOLDER}/onnx_add_input_toy.npy",
-)
+TABLE = f"{FOLDER}/token_embedding_weight_toy.npy"
+ROWS = f"{FOLDER}/onnx_add_input_toy.npy"
 DEEP = replace(TOY, n_encoder_layers=2)
 TOLERANCE = 1e-4
 
@@ -164,7 +163,8 @@ def test_hailo_decoder_is_causal(model: Model) -> None:
 def test_hailo_assets_are_the_checkpoints_rows(model: Model) -> None:
     out, _ = model
     arrays = random_arrays(DEEP)
-    table, rows = np.load(out / TABLE), np.load(out / ROWS)
+    table = np.load(out / TABLE)
+    rows = np.load(out / ROWS)
     assert (table.dtype, rows.dtype) == (np.float32, np.float32)
     assert np.array_equal(table, arrays["decoder.embed_tokens.weight"])
     assert np.array_equal(rows, arrays["decoder.embed_positions.weight"][:7])

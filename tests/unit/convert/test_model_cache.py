@@ -502,7 +502,8 @@ def test_find_model_refuses_another_form_of_export(description: Path) -> None:
 def test_describe_without_generation_uses_the_upper_half(description: Path) -> None:
     (description / "generation_config.json").unlink()
     spec = describe(description)
-    n_layers, n_heads = spec.dims.n_decoder_layers, spec.dims.n_decoder_heads
+    n_layers = spec.dims.n_decoder_layers
+    n_heads = spec.dims.n_decoder_heads
     upper = range(n_layers // 2, n_layers)
     assert spec.alignment_heads == tuple(
         (i, head) for i in upper for head in range(n_heads)

@@ -152,7 +152,8 @@ try_lock = partial(exclusive_lock, blocking=False)
 
 
 def test_exclusive_lock_second_caller_gets_false(tmp_path: Path) -> None:
-    path, before = tmp_path / "lock", open_files()
+    path = tmp_path / "lock"
+    before = open_files()
     with try_lock(path, "x") as first:
         assert first
         assert not is_free(path)
@@ -207,7 +208,8 @@ def test_fsync_tree_flushes_folder_last(tmp_path: Path, synced: list[str]) -> No
 def test_write_file_flushes_before_rename(
     tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, steps = tmp_path / "a", []
+    target = tmp_path / "a"
+    steps = []
     replace = Path.replace
 
     def noted(path: Path, other: Path) -> Path:

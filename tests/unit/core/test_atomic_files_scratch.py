@@ -98,7 +98,8 @@ def test_sweep_before_lock_leaves_new_scratch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     """Before it is locked, a new file looks like one that a killed process left."""
-    real, n_sweeps = getattr(module, step), 0
+    real = getattr(module, step)
+    n_sweeps = 0
 
     def after_a_sweep(*words: Any, **more: Any) -> Any:
         nonlocal n_sweeps
@@ -123,7 +124,8 @@ def test_sweep_before_lock_leaves_new_scratch(
 def test_scratch_signal_after_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
-    real, n_signals = getattr(module, step), 0
+    real = getattr(module, step)
+    n_signals = 0
 
     def and_a_signal(*words: Any, **more: Any) -> Any:
         nonlocal n_signals

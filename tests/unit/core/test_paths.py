@@ -50,7 +50,8 @@ def test_resolve_within_overlong_name_is_refused(tmp_path: Path, name: str) -> N
 
 
 def test_resolve_within_link_outside_is_refused(tmp_path: Path) -> None:
-    model, elsewhere = tmp_path / "model", tmp_path / "model-elsewhere"
+    model = tmp_path / "model"
+    elsewhere = tmp_path / "model-elsewhere"
     (model / "hailo").mkdir(parents=True)
     elsewhere.mkdir()
     (model / "own").symlink_to("hailo")

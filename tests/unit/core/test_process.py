@@ -212,7 +212,8 @@ def test_supervisor_full_socket_does_not_block(manager: socket.socket) -> None:
 def test_supervisor_watchdog_of_other_process_is_ignored(
     manager: socket.socket, further: int
 ) -> None:
-    address, pid = manager.getsockname(), os.getpid() + further
+    address = manager.getsockname()
+    pid = os.getpid() + further
     environment = {
         "NOTIFY_SOCKET": address,
         "WATCHDOG_USEC": "1000000",

@@ -62,7 +62,8 @@ def test_parse_json_deeper_than_64_levels_is_refused() -> None:
     ]
     assert parse_json(b"[" * 64 + b"]" * 64)
     assert parse_json(b'{"a":' * 64 + b"1" + b"}" * 64)
-    mixed, ends = b'[1,{"b":2,"a":' * 32, b"}]" * 32
+    mixed = b'[1,{"b":2,"a":' * 32
+    ends = b"}]" * 32
     assert parse_json(mixed + b"1" + ends)
     for raw in (b"[" * 65 + b"]" * 65, mixed + b"[]" + ends):
         with pytest.raises(MismatchError, match="64 levels"):

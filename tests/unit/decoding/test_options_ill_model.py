@@ -136,7 +136,8 @@ def test_padding_with_more_zeros_gives_fewer_tokens(
 @pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
 def test_padding_keys_give_the_text_of_real_rows(ward: Ward, pad_to: int) -> None:
     anti_repetition = AntiRepetition(pad_to, pad_with="zeros")
-    free, real = ward.transcribe(anti_repetition), ward.hear_with_real_zeros(pad_to)
+    free = ward.transcribe(anti_repetition)
+    real = ward.hear_with_real_zeros(pad_to)
     assert [tokens_of(each) for each in free] == [tokens_of(each) for each in real]
 
 
@@ -155,10 +156,8 @@ def test_padding_default_equals_1500_positions(ward: Ward) -> None:
 def test_eot_boost_ends_text_sooner(
     ward: Ward, anti_repetition: AntiRepetition
 ) -> None:
-    boosted, without = (
-        ward.transcribe(anti_repetition),
-        ward.transcribe(replace(anti_repetition, eot_boost=0.0)),
-    )
+    boosted = ward.transcribe(anti_repetition)
+    without = ward.transcribe(replace(anti_repetition, eot_boost=0.0))
     for a, b in zip(boosted, without, strict=True):
         assert tokens_of(a) == tokens_of(b)[: len(tokens_of(a))]
     assert n_tokens(boosted) < n_tokens(without)

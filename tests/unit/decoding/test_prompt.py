@@ -218,6 +218,7 @@ def test_detect_languages_ranks_the_languages_only() -> None:
 
 
 def test_detect_languages_of_english_model_needs_no_step() -> None:
-    decoder, english = ScriptedDecoder([[1]]), replace(TOY_TOKENS, languages={})
+    decoder = ScriptedDecoder([[1]])
+    english = replace(TOY_TOKENS, languages={})
     assert detect_languages(decoder, decoder.start(), english) == ({"en": 1.0},)  # type: ignore[arg-type]
     assert decoder.fed == []

@@ -130,7 +130,8 @@ def test_align_words_times_words_by_attention(
 def test_align_words_without_probabilities_asks_no_logits(
     tokenizer: Tokenizer,
 ) -> None:
-    edges, odds = [0, 20, 45, 80], [1.0, 2.0, 3.0]
+    edges = [0, 20, 45, 80]
+    odds = [1.0, 2.0, 3.0]
     exact, _, fed = aligned(tokenizer, " one two three", edges, odds=odds)
     words, decoder, _ = aligned(
         tokenizer, " one two three", edges, odds=odds, probabilities=False
@@ -179,7 +180,8 @@ def test_align_words_of_large_logits_is_finite(
     height: float,
 ) -> None:
     """`exp` of 400 is no float32, that of -400 nothing."""
-    edges, odds = [0, 20, 45, 80], [1.0, 3.0, 9.0]
+    edges = [0, 20, 45, 80]
+    odds = [1.0, 3.0, 9.0]
     words, _, _ = aligned(tokenizer, " one two three", edges, odds=odds, height=height)
     found = [word.probability for word in words]
     assert found == pytest.approx([0.5, 0.75, 0.9], abs=1e-4)
@@ -220,7 +222,8 @@ def starts_by_the_book(
             if min(a, b) >= 0
         ]
         best[i, j] = cost[i, j] + min(before, default=0.0)
-    i, j = cost.shape[0] - 1, cost.shape[1] - 1
+    i = cost.shape[0] - 1
+    j = cost.shape[1] - 1
     starts = {i: j}
     while i or j:
         ways = [
@@ -554,7 +557,8 @@ def test_warp_path_follows_a_carved_valley(n: int, m: int) -> None:
     """A random path of right, down and diagonal steps that is cheaper than all around it."""
     rng = np.random.default_rng(n)
     downs = rng.permutation(np.repeat([True, False], [n - 1, m - 1]))
-    cells, step = [(0, 0)], 0
+    cells = [(0, 0)]
+    step = 0
     while step < downs.size:
         row, column = cells[-1]
         turns = step + 1 < downs.size and downs[step] != downs[step + 1]

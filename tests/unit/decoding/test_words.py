@@ -100,7 +100,8 @@ def segment_of(
     *texts: str, pauses: dict[int, float] | None = None, word_s: float = 0.4
 ) -> Segment:
     """Words of equal length, with pauses in seconds before those of these numbers."""
-    words, now_s = [], 1.0
+    words = []
+    now_s = 1.0
     for index, text in enumerate(texts):
         now_s += (pauses or {}).get(index, 0.0)
         words.append(Word(now_s, now_s + word_s, text, 0.9, (index,)))

@@ -70,7 +70,8 @@ def export(checkpoint: Path, out: Path) -> None:
 def main() -> None:
     """Entry point of the command line."""
     here = Path(__file__).parent
-    checkpoint, out = here / sys.argv[1], here / sys.argv[2]
+    checkpoint = here / sys.argv[1]
+    out = here / sys.argv[2]
     if not checkpoint.is_dir():
         make_checkpoint(checkpoint)
     export(checkpoint, out)

@@ -26,7 +26,9 @@ class Device:
 
     def __init__(self, arch: Any, firmware: str | None, degrees: float | None) -> None:
         self.control = self
-        self.arch, self.firmware, self.degrees = arch, firmware, degrees
+        self.arch = arch
+        self.firmware = firmware
+        self.degrees = degrees
         self.released = 0
 
     def identify(self) -> Any:
@@ -103,7 +105,8 @@ def test_chip_network_is_shared_by_all_paths_of_a_file(
     """Other options make another network."""
     link = tmp_path / "link.hef"
     link.symlink_to(hefs.encoder)
-    first, same = read_hef(hefs.encoder), read_hef(link)
+    first = read_hef(hefs.encoder)
+    same = read_hef(link)
     (group,) = (group.name for group in first.groups)
     chip = Chip(ALONE)
     network = chip.network(first, group, ALONE)

@@ -40,7 +40,8 @@ def test_lease_keeps_the_chip_open_until_the_last_user(machine: Any) -> None:
 
 
 def test_lease_closed_twice_counts_once(machine: Any) -> None:
-    first, second = chip_lease().open(), chip_lease().open()
+    first = chip_lease().open()
+    second = chip_lease().open()
     chip = second.chip
     first.close()
     first.close()
@@ -86,10 +87,8 @@ def test_lease_that_fails_to_open_counts_nothing(machine: Any) -> None:
 def test_lease_close_leaves_other_encoders_running(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
-    first, second = (
-        HefEncoder(hefs.encoder, spec).open(),
-        HefEncoder(hefs.encoder, spec).open(),
-    )
+    first = HefEncoder(hefs.encoder, spec).open()
+    second = HefEncoder(hefs.encoder, spec).open()
     expected = first.encode(mel_of()).tolist()
     first.close()
     assert second.encode(mel_of()).tolist() == expected
@@ -117,7 +116,8 @@ def test_lease_after_a_load_failure_reopens_the_chip(
 
     monkeypatch.setattr(Chip, "network", refused)
     with HefEncoder(hefs.encoder, spec) as first:
-        expected, chip = first.encode(mel_of()).tolist(), first.lease.chip
+        expected = first.encode(mel_of()).tolist()
+        chip = first.lease.chip
         with pytest.raises(error, match="no answer"):
             HefRunner(hefs.decoder, spec, hefs.decoder.parent).lease.open()
         assert chip.vdevice is None

@@ -38,7 +38,8 @@ class FakeChip:
     def __init__(self, scripted: Machine) -> None:
         if scripted.opening and (error := scripted.opening.pop(0)) is not None:
             raise error
-        self.scripted, self.number = scripted, len(scripted.opened)
+        self.scripted = scripted
+        self.number = len(scripted.opened)
         scripted.opened.append(self)
 
     def network(self, *_: object) -> FakeChip:

@@ -142,10 +142,12 @@ def test_hef_encoder_and_runner_run_from_one_file(
     machine: Any, hailo_directory: Path, hefs: Hefs, tmp_path: Path
 ) -> None:
     """The chip has each of the two networks once."""
-    spec, both = ModelSpec.load(hailo_directory), tmp_path / "both.hef"
+    spec = ModelSpec.load(hailo_directory)
+    both = tmp_path / "both.hef"
     networks = [decoder_network(hailo_directory), encoder_network(hailo_directory)]
     both.write_bytes(hef("hailo8l", networks))
-    mel, tokens = mel_of(1), np.random.default_rng(0).integers(0, 200, (1, 16))
+    mel = mel_of(1)
+    tokens = np.random.default_rng(0).integers(0, 200, (1, 16))
     with HefEncoder(hefs.encoder, spec) as alone:
         expected = alone.encode(mel)
     form = spec.hailo_form("decoder")

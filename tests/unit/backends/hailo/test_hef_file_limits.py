@@ -40,7 +40,8 @@ def third(
 
 
 def test_read_header_counts_bytes_behind_the_description() -> None:
-    proto, rest = bytes(300), bytes(range(50))
+    proto = bytes(300)
+    rest = bytes(range(50))
     whole = xxh3_64_intdigest(proto + rest)
     data = third(proto, rest, hashes=(whole, 0), more=20)
     header = read_header(data)
@@ -54,7 +55,8 @@ def test_read_header_counts_bytes_behind_the_description() -> None:
 
 def test_check_sum_falls_back_to_the_descriptions() -> None:
     """Bytes behind the description may change then."""
-    proto, rest = bytes(range(250)) * 2, bytes(40)
+    proto = bytes(range(250)) * 2
+    rest = bytes(40)
     own = xxh3_64_intdigest(proto)
     data = third(proto, rest, hashes=(0, own))
     header = read_header(data)
@@ -194,7 +196,8 @@ def test_read_hef_swaps_axes_of_transposed_streams(
         (group,) = hef.network_groups
         group.metadata.transposed = network_says
         layer = group.contexts[0].metadata.edges[0].layer
-        layer.transposed, layer.base.format = layer_says, format_is
+        layer.transposed = layer_says
+        layer.base.format = format_is
 
     net = Net("n", {"n/i": (2, 3, 5)}, {"n/o": (1, 4, 4)})
     (found,) = (

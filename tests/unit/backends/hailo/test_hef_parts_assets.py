@@ -16,7 +16,8 @@ from whisper_hailo.core.types import FloatArray
 SIZES = (20, 6, 4)
 """Tokens, width and positions of the decoder."""
 
-EMBEDDING, POSITIONS = "token_embedding_weight_x", "onnx_add_input_x"
+EMBEDDING = "token_embedding_weight_x"
+POSITIONS = "onnx_add_input_x"
 
 
 def numbers(*shape: int) -> FloatArray:
@@ -143,7 +144,8 @@ class Evil:
 
 
 def test_load_assets_refuses_pickles(folder: Path) -> None:
-    path, mark = folder / f"{EMBEDDING}.npy", folder / "mark"
+    path = folder / f"{EMBEDDING}.npy"
+    mark = folder / "mark"
     path.write_bytes(pickle.dumps(Evil(mark)))
     with pytest.raises(ModelError, match=r"token_embedding_weight_x\.npy .*pickle"):
         load_assets(folder, SIZES, positions=False)

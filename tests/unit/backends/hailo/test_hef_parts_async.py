@@ -149,7 +149,8 @@ def test_encode_async_of_gone_chip_fails_every_result(
 ) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "gone"}})
-        first, second = encoder.encode_async(_mel(1)), encoder.encode_async(_mel(2))
+        first = encoder.encode_async(_mel(1))
+        second = encoder.encode_async(_mel(2))
         for encoding in (first, second):
             with pytest.raises((DeviceLostError, NoDeviceError)):
                 encoding.result()

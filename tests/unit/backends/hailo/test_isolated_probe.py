@@ -156,7 +156,9 @@ class Process:
 
     def __init__(self, command: list[str], **named: Any) -> None:
         type(self).made = self
-        self.command, self.named, self.pid = command, named, 0
+        self.command = command
+        self.named = named
+        self.pid = 0
         self.did: list[Any] = []
         for stream, text in (
             (named["stdout"], self.stdout),
@@ -208,7 +210,8 @@ def test_run_isolated_without_answer_raises(process: type[Process]) -> None:
         (b"no JSON\n", b"first\nlast \xff\n", "last \ufffd"),
         (b"", b"", "no output"),
     ):
-        process.stdout, process.log = stdout, log
+        process.stdout = stdout
+        process.log = log
         with pytest.raises(DeviceError, match=rf"asking \(code -11, {output}"):
             isolated_probe.run_isolated([], 1.0, "asking")
 

@@ -32,7 +32,9 @@ OPTIONS = ChipOptions(priority=ChipPriority.LIVE, timeout_s=0.01)
 
 class Stream:
     def __init__(self, name: str, shape: tuple[int, ...]) -> None:
-        self.name, self.shape, self.format = name, shape, None
+        self.name = name
+        self.shape = shape
+        self.format = None
 
     def set_format_type(self, which: Any) -> None:
         self.format = which
@@ -58,10 +60,8 @@ class Device:
 
     def __init__(self, queue_size: int = 2) -> None:
         self.queue_size = queue_size
-        self.inputs, self.outputs = (
-            [Stream("a", (1, 2, 3)), Stream("b", (6,))],
-            [Stream("o", (3, 2))],
-        )
+        self.inputs = [Stream("a", (1, 2, 3)), Stream("b", (6,))]
+        self.outputs = [Stream("o", (3, 2))]
         self.names: list[dict[str, str]] = []
         self.calls: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
@@ -243,7 +243,8 @@ def test_hef_runner_joins_vocabulary_parts_in_order(
 ) -> None:
     runner = HefRunner(hefs.decoder, spec, hailo_directory)
     assert runner.name == "hef-hailo8l"
-    tokens, features = np.zeros((2, 16), np.int64), np.ones((2, 100, 64), np.float32)
+    tokens = np.zeros((2, 16), np.int64)
+    features = np.ones((2, 100, 64), np.float32)
     with pytest.raises(ModelError, match=r"^hef-hailo8l "):
         runner.run(tokens, features)
     calls: list[Any] = []

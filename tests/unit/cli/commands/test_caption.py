@@ -314,7 +314,8 @@ def test_caption_daily_needs_a_file(words: str) -> None:
 def test_caption_failing_file_does_not_stop_captions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write, failures = EventFile._write_item, [OutputError("the disk is full")]
+    write = EventFile._write_item
+    failures = [OutputError("the disk is full")]
 
     def fail(file: EventFile, event: Event) -> None:
         if failures:

@@ -28,7 +28,8 @@ def test_fetch_hef_prints_checksums_and_next_command(
     assert f"whisper-hailo transcribe --model base --encoder {path}" in last
     assert run(["fetch-hef", "--arch", "hailo8l", "--from", "https://x.y/z"]) == 0
     known = {(pair.arch, pair.variant): pair for pair in PAIRS}
-    base, tiny = known["hailo8", "base"], known["hailo8l", "tiny"]
+    base = known["hailo8", "base"]
+    tiny = known["hailo8l", "tiny"]
     assert calls.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
 
 

@@ -122,7 +122,8 @@ def test_serve_options_reach_their_parts(
     assert served.priorities == [ChipPriority.LIVE], "streams go before files"
     ((models, same_listen, limits),) = served.made
     ((transcriber, defaults),) = models
-    options, long = defaults.options, defaults.long
+    options = defaults.options
+    long = defaults.long
     assert transcriber is served.listener
     assert (options.language, options.prompts.initial_prompt) == ("de", "hello")
     assert (options.search.beam_size, options.search.temperatures) == (

@@ -30,7 +30,8 @@ DEEP = replace(TOY, n_encoder_layers=3)
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Checkpoint:
-    arrays, config = random_arrays(DEEP), config_of(DEEP, TOY_FFN)
+    arrays = random_arrays(DEEP)
+    config = config_of(DEEP, TOY_FFN)
     return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
 
 

@@ -47,7 +47,8 @@ DIMS = replace(
 )
 """Rows that are no whole largest block, heads of another number and width in either half."""
 
-PROMPT, NEXT = np.array([[11, 5, 7], [11, 199, 0]]), np.array([[9], [120]])
+PROMPT = np.array([[11, 5, 7], [11, 199, 0]])
+NEXT = np.array([[9], [120]])
 PADDED = 40
 
 
@@ -72,7 +73,8 @@ def model(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Model:
     quantize, half, most = request.param
-    root, arrays = tmp_path_factory.mktemp("plain"), random_arrays(DIMS)
+    root = tmp_path_factory.mktemp("plain")
+    arrays = random_arrays(DIMS)
     for name in arrays:
         if "q_proj" in name:  # so that attention looks at some places, not at all alike
             arrays[name] = arrays[name] * np.float32(3)
@@ -157,7 +159,8 @@ def test_decoder_uses_an_untied_projection(
 def test_convolution_of_more_and_fewer_outputs(
     tmp_path: Path, name: str, stride: int
 ) -> None:
-    rng, config = np.random.default_rng(4), SimpleNamespace(dims=TOY)
+    rng = np.random.default_rng(4)
+    config = SimpleNamespace(dims=TOY)
     for n_in, n_out in ((3, 5), (8, 2)):
         weight = rng.standard_normal((n_out, n_in, 3)).astype(np.float32)
         arrays = {f"{name}.weight": weight, f"{name}.bias": weight[:, 0, 0]}

@@ -134,7 +134,8 @@ def test_select_units_splits_an_mlp_without_loss(n: int, expected: int) -> None:
     assert sorted([*quiet, *loudest]) == list(range(n))
     assert peaks[quiet].max() < peaks[loudest].min()
     x = np.random.default_rng(2).standard_normal((5, n), np.float32)
-    fc1, fc2 = _product(n, 6), _product(6, n)
+    fc1 = _product(n, 6)
+    fc2 = _product(6, n)
     parts = [
         select_units(fc1, fc2, quiet),
         select_units(fc1, Linear(fc2.matrix), loudest),
@@ -151,7 +152,8 @@ DEEP = replace(TOY, n_encoder_layers=3)
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Checkpoint:
-    arrays, config = random_arrays(DEEP), config_of(DEEP, TOY_FFN)
+    arrays = random_arrays(DEEP)
+    config = config_of(DEEP, TOY_FFN)
     return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
 
 

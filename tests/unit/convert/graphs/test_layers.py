@@ -36,7 +36,9 @@ from whisper_hailo.convert.graphs.onnx_graph import (
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import FloatArray
 
-N_HEADS, SIZE, WIDTH = 2, 3, 4
+N_HEADS = 2
+SIZE = 3
+WIDTH = 4
 
 
 def numbers(*shape: int) -> FloatArray:
@@ -81,10 +83,8 @@ def test_with_wider_outputs_of_wide_heads_is_unchanged() -> None:
 
 
 def test_joined_stacks_products_with_zero_biases() -> None:
-    first, second = (
-        Linear(ready_weight(numbers(2, 3)), ready_weight(numbers(2))),
-        Linear(ready_weight(-numbers(1, 3))),
-    )
+    first = Linear(ready_weight(numbers(2, 3)), ready_weight(numbers(2)))
+    second = Linear(ready_weight(-numbers(1, 3)))
     both = joined(first, second)
     assert both.matrix.load().tolist() == [[1, 2, 3], [4, 5, 6], [-1, -2, -3]]
     assert both.bias is not None

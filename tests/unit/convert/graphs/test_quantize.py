@@ -75,7 +75,8 @@ def test_quantize_blocks_of_zeros_and_lone_extremes(bits: int) -> None:
 @pytest.mark.parametrize("n_out", [96, 4100])
 def test_rounding_shift_removes_the_mean_error(n_out: int) -> None:
     """Inputs around a mean that is large in one channel, as trained norms have it."""
-    matrix, mean = _matrix(n_out), _matrix(1)[0]
+    matrix = _matrix(n_out)
+    mean = _matrix(1)[0]
     mean[7] = 16.0
     inputs = mean + 0.5 * _matrix(400)
     missing = (matrix - dequantize_blocks(*quantize_blocks(matrix, 4), 4)).T
@@ -142,7 +143,8 @@ def test_quantized_keeps_shapes_and_works_once() -> None:
 @pytest.mark.parametrize("bits", [8, 4])
 def test_dequantize_blocks_matches_the_runtime(tmp_path: Path, bits: int) -> None:
     """The product and the row look-up give what `dequantize_blocks` says."""
-    matrix, bias = _matrix(), _matrix(1, 96)[0]
+    matrix = _matrix()
+    bias = _matrix(1, 96)[0]
     b = GraphBuilder("blocks")
     x = b.input("x", FLOAT, ("batch", "n", 64))
     ids = b.input("ids", INT64, ("k",))
@@ -272,7 +274,8 @@ def test_quantize_blocks_products_are_exact(
 
 def test_linear_in_8_bits_has_a_scale_for_each_output(tmp_path: Path) -> None:
     """What the runtime computes with them, and outputs whose weights are all zero."""
-    matrix, bias = _matrix(), _matrix(1, 96)[0]
+    matrix = _matrix()
+    bias = _matrix(1, 96)[0]
     matrix[5] = 0
     scales = output_scales(matrix)
     codes = output_codes(matrix, scales)

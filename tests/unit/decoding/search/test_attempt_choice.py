@@ -12,7 +12,8 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.search.attempt_choice import choose_attempt, choose_or_cut
 
-CALM, LOOP = 1.0, 9.0
+CALM = 1.0
+LOOP = 9.0
 """Compression ratios of speech and of text that repeats itself."""
 
 

@@ -108,7 +108,8 @@ def test_fallback_bounds_every_attempt_by_the_audio() -> None:
                 tokens, replace(state, step=min(state.step, 2)), *args, **named
             )
 
-    decoder, content_s = Endless([[0]], shares=(0.5,)), 2.0
+    decoder = Endless([[0]], shares=(0.5,))
+    content_s = 2.0
     options = DecodingOptions(
         search=SearchOptions((0.0, 0.4, 0.8)),
         thresholds=Thresholds(logprob=-0.3),
@@ -196,7 +197,8 @@ def test_fallback_samples_after_one_beam_retry(runs: list[Any]) -> None:
 def test_fallback_beam_retry_needs_greedy_first_search(
     search: SearchOptions, runs: list[Any]
 ) -> None:
-    decoder, options = two_token_decoder(0.5), DecodingOptions(search=search)
+    decoder = two_token_decoder(0.5)
+    options = DecodingOptions(search=search)
     run_steps(
         decode_with_fallback(
             DecodingLoop(decoder, TOY_TOKENS, options),
@@ -247,7 +249,8 @@ def test_fallback_adds_the_compression_ratio() -> None:
 
 @pytest.mark.parametrize("echo", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
 def test_fallback_decodes_echo_without_its_context(echo: tuple[int, ...]) -> None:
-    decoder, shown = ScriptedDecoder([[1], [*echo, EOT]]), (17, 0, 1, 2, 3, 4, 5)
+    decoder = ScriptedDecoder([[1], [*echo, EOT]])
+    shown = (17, 0, 1, 2, 3, 4, 5)
     options = DecodingOptions(
         search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None)
     )

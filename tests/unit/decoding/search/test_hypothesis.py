@@ -18,7 +18,8 @@ def hypothesis_of(n_tokens: int, sum_logprob: float) -> Hypothesis:
 def test_select_best_applies_length_penalty(
     length_penalty: float | None, n_tokens: int
 ) -> None:
-    short, long = hypothesis_of(2, -4.0), hypothesis_of(20, -12.0)
+    short = hypothesis_of(2, -4.0)
+    long = hypothesis_of(20, -12.0)
     assert len(select_best([short, long], length_penalty).tokens) == n_tokens
 
 
@@ -46,7 +47,8 @@ def test_avg_logprob_counts_end_and_omits_fixed_tokens() -> None:
 
 
 def test_select_best_on_a_tie_takes_the_first() -> None:
-    ended, cut_off = hypothesis_of(2, -2.0), Hypothesis((0, 1, 2), -1.5, done=False)
+    ended = hypothesis_of(2, -2.0)
+    cut_off = Hypothesis((0, 1, 2), -1.5, done=False)
     assert select_best([ended, cut_off], None) is cut_off
     even = [hypothesis_of(2, -2.0), hypothesis_of(1, -1.0)]
     assert select_best(even, None) is even[0]

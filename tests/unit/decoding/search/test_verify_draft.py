@@ -58,7 +58,8 @@ def test_draft_longer_than_a_pass_is_verified_in_parts(
     at_once: int,
 ) -> None:
     truth = from_scratch(HashedDecoder(seed), options)
-    draft, decoder = edited(truth.tokens, changes), HashedDecoder(seed)
+    draft = edited(truth.tokens, changes)
+    decoder = HashedDecoder(seed)
     with patch(
         "whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once
     ):
@@ -136,7 +137,8 @@ def test_draft_horizon_ends_text_at_first_attention_to_it(horizon: int) -> None:
 def test_draft_with_confirmed_guess_saves_a_pass(
     seed: int, changes: list[tuple[str, int, int]], horizon: int
 ) -> None:
-    decoder, options = HashedDecoder(seed), DecodingOptions()
+    decoder = HashedDecoder(seed)
+    options = DecodingOptions()
     draft = edited(run(decoder, options).tokens, changes)
     held = run(decoder, options, draft, horizon=horizon)
     known = held.tokens
@@ -272,7 +274,8 @@ def test_draft_of_live_audio_keeps_fixed_text_with_beam() -> None:
 
 
 DRAFT = tuple(range(20))
-STRANGE, STRANGER = 98, 99
+STRANGE = 98
+STRANGER = 99
 """Tokens that the draft does not have."""
 
 
