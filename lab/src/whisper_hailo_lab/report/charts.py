@@ -321,6 +321,7 @@ def _draw_padding(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
     ax.set_xlim(0, most * 1.15)
     ax.invert_yaxis()
     ax.set_title(f"files that went wrong, of {rows[0]['files']}")
+    ax.set_xticks(range(0, most + 1, max(1, most // 5)))  # files are whole
     draw_legend(ax, 3)
     _draw_error_rates(axes[1], rows)
 
