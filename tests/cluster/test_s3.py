@@ -1,11 +1,13 @@
 """A job whose recordings and results are in a bucket that fails: the same bytes as on a disk.
 
-`S3_FILES=1000 make lab NAME=bucket` takes more files.
+`S3_FILES=1000 S3_KILLS=10 make lab NAME=bucket ARGS=-s` takes more of both and prints what
+happened.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import CLIPS, PATIENCE_S, command, run, transcripts
+from tests.cluster.conftest import CLIPS, command, run, transcripts
 
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
@@ -23,6 +25,8 @@ pytest.importorskip("moto", reason="moto is not installed")
 PORT = 5599
 SHARE = 0.1
 N_FILES = int(os.environ.get("S3_FILES", "60"))
+N_KILLS = int(os.environ.get("S3_KILLS", "3"))
+JOB = "results/job"
 
 
 @pytest.fixture
@@ -63,12 +67,30 @@ def bucket(
         files.pipe_file("calls/poison.ogg", b"no sound")
         yield files
         server.kill()
-    counts = {
-        kind: log.read_text().count(f"fault {kind}")
-        for kind in ("busy", "late", "cut", "expired")
-    }
+    kinds = ("busy", "late", "cut", "expired")
+    counts = {kind: log.read_text().count(f"fault {kind}") for kind in kinds}
     sys.stdout.write(f"faults {counts}\n")
     assert min(counts.values()) > 0 or N_FILES < 60
+
+
+def count_parts(bucket: Any) -> int:
+    """Return the number of parts that are done."""
+    bucket.invalidate_cache()
+    folder = f"{JOB}/transcripts"
+    return len(bucket.ls(folder)) if bucket.exists(folder) else 0
+
+
+def kill_in_a_part(
+    environment: dict[str, str], bucket: Any, words: list[str], wait_s: float
+) -> int:
+    """Kill a run some time after it has written a part; return how many there are."""
+    n_before = count_parts(bucket)
+    with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as run:
+        while run.poll() is None and count_parts(bucket) == n_before:
+            time.sleep(0.2)
+        time.sleep(wait_s)
+        run.kill()
+    return count_parts(bucket)
 
 
 def test_bucket_that_fails_gives_the_bytes_of_a_disk(
@@ -76,21 +98,20 @@ def test_bucket_that_fails_gives_the_bytes_of_a_disk(
 ) -> None:
     folder = tmp_path / "calls"
     bucket.get("calls", str(folder), recursive=True)
-    straight = run(environment, folder, "-o", tmp_path / "job", "-f", "srt")
+    options = ("-f", "srt", "--part-items", 10)
+    straight = run(environment, folder, "-o", tmp_path / "job", *options)
     assert straight.returncode == 3, straight.stderr
-    words = ("s3://calls", "-o", "s3://results/job", "-f", "srt")
-    # Killed twice, and then left to end.
-    for wait_s in (8, 8):
-        killed = subprocess.Popen(
-            command(*words), env=environment, stderr=subprocess.DEVNULL
-        )
-        time.sleep(wait_s)
-        killed.kill()
-        killed.wait(PATIENCE_S)
+    words = ("s3://calls", "-o", f"s3://{JOB}", *options)
+    chance = random.Random(1)
+    n_parts = [
+        kill_in_a_part(environment, bucket, command(*words), chance.uniform(0, 2))
+        for _ in range(N_KILLS)
+    ]
     last = run(environment, *words)
+    sys.stdout.write(f"killed after {n_parts} of {count_parts(bucket)} parts\n")
     assert last.returncode == 3, last.stderr
     assert "SECRET" not in last.stderr
-    bucket.get("results/job", str(tmp_path / "fetched"), recursive=True)
+    bucket.get(JOB, str(tmp_path / "fetched"), recursive=True)
     fetched = tmp_path / "fetched"
     names = [path.relative_to(fetched) for path in fetched.rglob("*.srt")]
     assert len(names) == N_FILES
