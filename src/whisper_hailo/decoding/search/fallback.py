@@ -121,20 +121,40 @@ def decode_with_fallback(
         results = yield from loop.decode_tokens(state, tasks)
         calm = [_without_loop(result) for result in results]
         return tuple(DecodedTask(*pair) for pair in zip(calm, tasks, strict=True))
-    fallback = _Fallback(loop, tokenizer, state, tasks)
+    # Decoding stands here, not in a method: a stack of few frames can be read.
+    attempts = _Attempts(loop, tokenizer, state, tasks)
     first, *retries = plan_stages(loop.options.search)
-    yield from fallback.run_stage(first)
-    if hears_speech is not None:
-        fallback.drop_silence(hears_speech)
-    if find_own_tasks is not None:
-        # Before a beam and samples: in a wrong language these cost most and find nothing.
-        yield from fallback.try_own_tasks(find_own_tasks)
-    for stage in retries:
-        yield from fallback.run_stage(stage)
-    return fallback.choose()
+    for stage in (first, *retries):
+        batches = attempts.batches(stage)
+        while batches:
+            batch = batches.pop(0)
+            results = yield from loop.decode_tokens(
+                batch.state, batch.tasks, stage.temperature, stage.beam_size
+            )
+            batches += attempts.record(batch, results)
+        if stage is first and hears_speech is not None:
+            attempts.drop_silence(hears_speech)
+        if stage is first and find_own_tasks is not None:
+            # Before a beam and samples: in a wrong language these cost most and find nothing.
+            own = attempts.own_batch(find_own_tasks, stage)
+            if own is not None:
+                results = yield from loop.decode_tokens(
+                    own.state, own.tasks, stage.temperature
+                )
+                attempts.replace_worse(own, results)
+    return attempts.choose()
 
 
-class _Fallback:
+class _Batch(NamedTuple):
+    """Windows that are decoded together in a stage."""
+
+    stage: FallbackStage
+    rows: Sequence[int]
+    state: DecoderState
+    tasks: Sequence[DecodingTask]
+
+
+class _Attempts:
     """The attempts of a batch of windows."""
 
     def __init__(
@@ -152,26 +172,28 @@ class _Fallback:
         self._attempts: list[list[Decoded]] = [[] for _ in tasks]
         """Of each window."""
 
-    def run_stage(self, stage: FallbackStage) -> Steps[None]:
-        """Decode the windows of a stage."""
-        for rows in _rows_to_decode(stage, self._attempts, self._thresholds):
-            results = yield from self._decode(rows, stage)
-            for row, result in zip(rows, results, strict=True):
-                attempt = result
-                shorter = _without_repeated_context(
-                    self._tasks[row], result, self._tokenizer
-                )
-                if shorter is not None:
-                    self._tasks[row] = shorter  # later stages leave the text out, too
-                    (attempt,) = yield from self._decode([row], stage)
-                self._attempts[row].append(
-                    with_compression_ratio(attempt, self._tokenizer)
-                )
+    def batches(self, stage: FallbackStage) -> list[_Batch]:
+        """Return the windows of a stage, by what was decoded so far."""
+        batches = _rows_to_decode(stage, self._attempts, self._thresholds)
+        return [self._batch(stage, rows) for rows in batches]
 
-    def _decode(
-        self, rows: Sequence[int], stage: FallbackStage
-    ) -> Steps[tuple[Decoded, ...]]:
-        """Decode some windows as one batch, a retry within its bound."""
+    def record(self, batch: _Batch, results: Sequence[Decoded]) -> list[_Batch]:
+        """Keep results; return the windows that have to be decoded again without their context."""
+        again: list[_Batch] = []
+        for row, result in zip(batch.rows, results, strict=True):
+            shorter = _without_repeated_context(
+                self._tasks[row], result, self._tokenizer
+            )
+            if shorter is None:
+                attempt = with_compression_ratio(result, self._tokenizer)
+                self._attempts[row].append(attempt)
+            else:
+                self._tasks[row] = shorter  # later stages leave the text out, too
+                again.append(self._batch(batch.stage, [row]))
+        return again
+
+    def _batch(self, stage: FallbackStage, rows: Sequence[int]) -> _Batch:
+        """Return some windows as one batch, a retry within its bound."""
         width = stage.beam_size or SAMPLES_WIDTH
         tasks: list[DecodingTask] = []
         for row in rows:
@@ -180,10 +202,7 @@ class _Fallback:
                 self._attempts[row], task.content_s, self._thresholds, width
             )
             tasks.append(replace(task, bound=bound))
-        results = yield from self._loop.decode_tokens(
-            self._select(rows), tasks, stage.temperature, stage.beam_size
-        )
-        return results
+        return _Batch(stage, rows, self._select(rows), tasks)
 
     def _select(self, rows: Sequence[int]) -> DecoderState:
         """Return the state of some windows; that of the whole batch is not copied."""
@@ -198,18 +217,20 @@ class _Fallback:
             if needs_speech(first, self._thresholds) and not hears_speech(row):
                 attempts[-1] = replace(first, made_up=True)
 
-    def try_own_tasks(self, find_own_tasks: FindOwnTasks) -> Steps[None]:
-        """Decode unsure windows in the languages that are likely in them."""
-        rows = _find_unsure_rows(self._attempts, self._thresholds)
-        own_tasks = find_own_tasks(rows) if rows else {}
+    def own_batch(
+        self, find_own_tasks: FindOwnTasks, stage: FallbackStage
+    ) -> _Batch | None:
+        """Return unsure windows with the languages that are likely in them, if there are any."""
+        unsure = _find_unsure_rows(self._attempts, self._thresholds)
+        own_tasks = find_own_tasks(unsure) if unsure else {}
         if not own_tasks:
-            return
-        results = yield from self._loop.decode_tokens(
-            self._select(list(own_tasks)),
-            list(own_tasks.values()),
-            self._loop.options.search.temperatures[0],
-        )
-        for (row, task), result in zip(own_tasks.items(), results, strict=True):
+            return None
+        rows = list(own_tasks)
+        return _Batch(stage, rows, self._select(rows), list(own_tasks.values()))
+
+    def replace_worse(self, batch: _Batch, results: Sequence[Decoded]) -> None:
+        """Put results in a window's own language in the place of worse ones."""
+        for row, task, result in zip(batch.rows, batch.tasks, results, strict=True):
             attempt = with_compression_ratio(result, self._tokenizer)
             if _is_better(attempt, self._attempts[row][-1], self._thresholds):
                 self._tasks[row] = task

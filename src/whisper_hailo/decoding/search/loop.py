@@ -111,18 +111,44 @@ class DecodingLoop:
         Yields before each step, when others may decode. The state, with an empty self-attention
         cache, stays usable. Temperature 0 is greedy or beam search, above 0 tokens are sampled.
         """
-        options = self.options
+        decoder = self.decoder
         search = self._search(
             tasks,
             self._budgets(tasks),
             temperature,
-            beam_size or options.search.beam_size,
+            beam_size or self.options.search.beam_size,
         )
-        start = self._feed_prompts(search, state, tasks)
-        yield from self._extend(search, start)
+        prompts = _pad_prompts(tasks, search, self._special)
+        output, state = decoder.step(
+            prompts.tokens,
+            state,
+            prompts.positions,
+            first=prompts.first,
+            alignment=search.aligns,
+        )
+        start = self._start(search, prompts, output)
+        output = start.output
+        while (feed := search.advance(output)) is not None:
+            yield
+            if feed.rows != list(range(decoder.batch_size(state))):
+                state = decoder.select(state, np.array(feed.rows, dtype=np.int64))
+            if feed.keep is not None:
+                state = decoder.rewind(state, prompts.width + feed.keep)
+            n_fed = feed.tokens.shape[1]
+            positions = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
+            output, state = decoder.step(
+                feed.tokens, state, positions, alignment=search.aligns
+            )
+        return self._select_best(search, start, temperature)
+
+    def _select_best(
+        self, search: Search, start: _Start, temperature: float
+    ) -> tuple[Decoded, ...]:
+        """Return the best hypothesis of each row."""
+        penalty = self.options.search.length_penalty
         decoded: list[Decoded] = []
         for row, result in enumerate(search.finish()):
-            best = select_best(result.hypotheses, options.search.length_penalty)
+            best = select_best(result.hypotheses, penalty)
             decoded.append(
                 Decoded(
                     tokens=best.tokens,
@@ -143,47 +169,18 @@ class DecodingLoop:
         width = max(len(task.prompt) for task in tasks)
         return [self.options.budget(dims, width, task.content_s) for task in tasks]
 
-    def _feed_prompts(
-        self, search: Search, state: DecoderState, tasks: Sequence[DecodingTask]
-    ) -> _Start:
-        """Decode the prompts, and what they say about silence."""
-        special = self._special
-        prompts = _pad_prompts(tasks, search, special)
-        output, state = self.decoder.step(
-            prompts.tokens,
-            state,
-            prompts.positions,
-            first=prompts.first,
-            alignment=search.aligns,
-        )
-        no_speech_probs = _no_speech_probs(output, prompts.sot, special.no_speech)
+    def _start(self, search: Search, prompts: _Prompts, output: StepOutput) -> _Start:
+        """Return what the prompts' own output says of silence, and the first token's output."""
+        no_speech_probs = _no_speech_probs(output, prompts.sot, self._special.no_speech)
         # Behind the positions of start-of-transcript are those that tokens are chosen from.
         n_sot = int(prompts.sot.max()) + 1
         output = StepOutput(
             output.logits[:, n_sot:], output.logsumexp[:, n_sot:], output.alignment
         )
-        ends_at_once = output.logits[:, 0].argmax(axis=1) == special.eot
+        ends_at_once = output.logits[:, 0].argmax(axis=1) == self._special.eot
         if search.n_fixed:  # settled text is no silence
             ends_at_once[:] = False
-        n_prompt = max(len(task.prompt) for task in tasks)
-        return _Start(output, state, n_prompt, no_speech_probs, ends_at_once)
-
-    def _extend(self, search: Search, start: _Start) -> Steps[None]:
-        """Let a search take tokens until it ends."""
-        decoder = self.decoder
-        output = start.output
-        state = start.state
-        while (feed := search.advance(output)) is not None:
-            yield
-            if feed.rows != list(range(decoder.batch_size(state))):
-                state = decoder.select(state, np.array(feed.rows, dtype=np.int64))
-            if feed.keep is not None:
-                state = decoder.rewind(state, start.n_prompt + feed.keep)
-            n_fed = feed.tokens.shape[1]
-            positions = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
-            output, state = decoder.step(
-                feed.tokens, state, positions, alignment=search.aligns
-            )
+        return _Start(output, no_speech_probs, ends_at_once)
 
     def _search(
         self,
@@ -221,6 +218,7 @@ class _Prompts(NamedTuple):
 
     Attributes:
         tokens: `(batch, n_tokens)` int64 ids, shorter prompts padded on the left.
+        width: tokens of the widest prompt.
         first: `(batch,)` int64 columns of the first real ids; `None` where all are real.
         positions: `(K,)` int64 positions to look at: each start-of-transcript, then those that a
             token is chosen from.
@@ -228,6 +226,7 @@ class _Prompts(NamedTuple):
     """
 
     tokens: IntArray
+    width: int
     first: IntArray | None
     positions: IntArray
     sot: IntArray
@@ -238,15 +237,11 @@ class _Start(NamedTuple):
 
     Attributes:
         output: at the positions that the first token is chosen from.
-        state: behind the prompts.
-        n_prompt: tokens of the widest prompt.
         no_speech_probs: `(batch,)` float32.
         ends_at_once: `(batch,)` bool, whether end-of-transcript is likeliest.
     """
 
     output: StepOutput
-    state: DecoderState
-    n_prompt: int
     no_speech_probs: FloatArray
     ends_at_once: NDArray[np.bool_]
 
@@ -270,6 +265,7 @@ def _pad_prompts(
     chosen_from = range(width - 1 + search.n_fixed, width + len(search.opening))
     return _Prompts(
         tokens=np.array(rows, dtype=np.int64),
+        width=width,
         first=np.array(first, dtype=np.int64) if any(first) else None,
         positions=np.array([*distinct, *chosen_from], dtype=np.int64),
         sot=np.searchsorted(distinct, sot_positions),
