@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from whisper_hailo_lab.accuracy.groups import kind_of
-from whisper_hailo_lab.accuracy.transcribe import SYSTEM
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.runs.outcomes import score_transcript, sum_outcomes
-from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
+from whisper_hailo_lab.runs.transcripts import (
+    SYSTEM,
+    TranscriptLine,
+    common_transcripts,
+)
 from whisper_hailo_lab.score import score_texts
 
 FEWEST: Final = 0.9

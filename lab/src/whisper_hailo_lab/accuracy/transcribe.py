@@ -21,11 +21,10 @@ from whisper_hailo_lab.accuracy.setups import (
 )
 from whisper_hailo_lab.data.speech import SpeechRecording, knows_language
 from whisper_hailo_lab.runs.machine import cpu_s, package_versions, this_machine
-from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
+from whisper_hailo_lab.runs.transcripts import SYSTEM, TranscriptLine, read_transcripts
 
 logger = logging.getLogger(__name__)
 
-SYSTEM: Final = "whisper-hailo"
 PACKAGES: Final = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
 _EVERY_S: Final = 20.0
 """Seconds between two lines of progress."""

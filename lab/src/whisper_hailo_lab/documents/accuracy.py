@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from whisper_hailo.decoding.hotwords import split_hotwords
-from whisper_hailo_lab.accuracy.transcribe import SYSTEM
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.runs.transcripts import SYSTEM
 from whisper_hailo_lab.tables import (
     DASH,
     Column,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from whisper_hailo_lab.processors.expected_times import expected_times
+from whisper_hailo_lab.documents.expected_times import expected_times
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.tables import DASH, Table, make_table
 

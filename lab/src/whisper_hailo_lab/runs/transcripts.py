@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, display_path
+
+SYSTEM: Final = "whisper-hailo"
+"""Name of this program in transcripts."""
 
 
 @dataclass(frozen=True, slots=True)
