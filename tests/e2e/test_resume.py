@@ -185,7 +185,7 @@ def test_transcribe_interrupted_recording_is_resumed(
     assert ("resumes" in error) is (ending == signal.SIGINT)
     resumed = whisper_hailo(*words)
     assert "talk.wav: resuming after" in resumed.stderr
-    uninterrupted = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
+    uninterrupted = whisper_hailo(*words[:-2], tmp_path / "uninterrupted", minutes)
     assert uninterrupted.returncode == resumed.returncode == 0
     files = read_tree(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -193,7 +193,7 @@ def test_transcribe_interrupted_recording_is_resumed(
         "uninterrupted",
     }
     for fmt in FORMATS:
-        assert files[f"talk.{fmt}"] == files[f"straight/talk.{fmt}"]
+        assert files[f"talk.{fmt}"] == files[f"uninterrupted/talk.{fmt}"]
 
 
 def test_transcribe_prints_text_as_it_comes(

@@ -121,11 +121,13 @@ def _choose_stem(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Path:
     """Return the best stem that is free, or the recording's own already."""
     plain = item.entry.stem
     owner = owners.get(plain)
+    if owner in (None, item.key):
+        return plain  # before the folder's path is asked for: the working directory may be gone
     candidates = candidate_names(
         plain.as_posix(),
         "" if item.entry.path is None else item.entry.path.suffix,
         item.root.absolute().name,
-        is_taken_by_neighbour=owner is not None and owner[0] == item.root,
+        is_taken_by_neighbour=owner[0] == item.root,
     )
     stems = map(Path, candidates)
     return next(stem for stem in stems if owners.get(stem, item.key) == item.key)

@@ -34,12 +34,12 @@ class ScriptedRecognizer(Recognizer):
     codes: tuple[str, ...] = ()
 
     def tokens(
-        self, make_clips: list[np.ndarray], task: Task
+        self, clips: list[np.ndarray], task: Task
     ) -> tuple[list[list[int]], list[float]]:
         assert task.timestamps
-        return list(self.lines), [0.0] * len(make_clips)
+        return list(self.lines), [0.0] * len(clips)
 
-    def languages(self, make_clips: list[np.ndarray]) -> list[str]:
+    def languages(self, clips: list[np.ndarray]) -> list[str]:
         return list(self.codes)
 
 
@@ -85,7 +85,7 @@ def test_segment_times_counts_near_boundaries() -> None:
         "boundaries": 6,
         "within": 4,
         "share": 66.7,
-        "make_clips": 2,
+        "clips": 2,
         "same_number_of_segments": 2,
     }
 

@@ -58,8 +58,9 @@ class AsyncRun:
         self._error: BaseException | None = None
         self._ended_s = -math.inf  # not yet
         self._began_s = time.monotonic()
-        self._job: Any = configured.run_async([slot.bindings], self._on_finished)
-        network.runs.add(self)
+        self._job: Any = None
+        network.runs.add(self)  # before its callback can come
+        self._job = configured.run_async([slot.bindings], self._on_finished)
 
     @property
     def took_ms(self) -> float:
@@ -73,17 +74,17 @@ class AsyncRun:
             DeviceTimeoutError: the chip does not answer in time.
             DeviceError: the run failed.
         """
+        self._wait()
         try:
-            self._wait()
             with self._network.guarded():
                 if self._error is not None:
                     self.leave_callback()
                     raise self._error
                 self._job.wait(SOON_MS)  # as in `leave_callback`
         finally:
-            self._job = (
-                None  # the job refers to this run: a cycle would keep the buffers
-            )
+            # The job refers to this run: a cycle would keep the buffers. A run without an answer
+            # keeps it until the network is closed, since its callback may still come.
+            self._job = None
         results = {name: self._slot.outputs[name].copy() for name in self._outputs}
         self._network.give_back(self._slot)
         return results
@@ -97,9 +98,8 @@ class AsyncRun:
         job = self._job
         # A run that the chip never answers has no callback to leave.
         if job is not None and self._finished.is_set():
-            with contextlib.suppress(
-                Exception
-            ):  # of the run itself, which `result` raises
+            # An error is that of the run itself, which `result` raises.
+            with contextlib.suppress(Exception):
                 job.wait(SOON_MS)
 
     def _wait(self) -> None:
@@ -121,8 +121,8 @@ class AsyncRun:
         """
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
+        self._finished.set()  # before the place is free: whoever drains the queue asks for it
         self._network.places.release()  # one in the queue
-        self._finished.set()
 
 
 _DRAIN_S = 1.0
