@@ -96,13 +96,11 @@ class Deaf:
     """An engine that says the same of everything; see `serve.service.TranscriptionService`."""
 
     def __init__(self) -> None:
-        from whisper_hailo.decoding.options import DecodingOptions
         from whisper_hailo.serve.audio import AudioDecoders
         from whisper_hailo.serve.metrics import Metrics
         from whisper_hailo.serve.model_memory import ModelMemory
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
-        from whisper_hailo.serve.request import RequestDefaults
         from whisper_hailo.serve.served_model import ModelState
 
         self.default = DeafWorker()
@@ -119,7 +117,7 @@ class Deaf:
         self.metrics = Metrics()
         self.speaker_finder = NoSpeakers()
         self.state = ModelState.READY
-        self._defaults = RequestDefaults(DecodingOptions())
+        self._defaults = self.default.defaults
 
     def find_model(self, name: str | None) -> Any:
         from whisper_hailo.serve.errors import UnknownModelError
@@ -128,7 +126,9 @@ class Deaf:
             raise UnknownModelError("not served")
         return self.default
 
-    def submit(self, audio: Any, choices: Any, caller: Any) -> Any:
+    def submit(
+        self, audio: Any, choices: Any, caller: Any, *, is_early: bool = False
+    ) -> Any:
         from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
         from whisper_hailo.serve.ticket import EventChannel, Ticket
 
@@ -171,10 +171,13 @@ class DeafWorker:
     """A model that is never loaded; see `serve.served_model.ServedModel`."""
 
     def __init__(self) -> None:
+        from whisper_hailo.decoding.options import DecodingOptions
         from whisper_hailo.serve.jobs import JobQueue
+        from whisper_hailo.serve.request import RequestDefaults
         from whisper_hailo.serve.served_model import ModelState
 
         self.name = "toy"
+        self.defaults = RequestDefaults(DecodingOptions())
         self.other_names = ()
         self.languages = ("en", "de")
         self.created_s = 0
