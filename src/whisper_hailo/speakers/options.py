@@ -75,7 +75,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SpeakerOptions:
-    """Whether speakers are told apart, and what they are called."""
+    """Whether speakers are distinguished, and what they are called."""
 
     speakers: str | None = flag(
         None,
@@ -102,12 +102,12 @@ class SpeakerOptions:
 
     @property
     def is_requested(self) -> bool:
-        """Whether speakers are told apart."""
+        """Whether speakers are distinguished."""
         return self.speakers is not None
 
     @property
     def count(self) -> SpeakerCount | None:
-        """Bounds of the number of speakers; `None` where they are not told apart."""
+        """Bounds of the number of speakers; `None` where they are not distinguished."""
         return None if self.speakers is None else parse_speaker_count(self.speakers)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Expected times of a Raspberry Pi 5, which nobody has measured.
+"""Expected, not measured, times of a Raspberry Pi 5.
 
 The original study timed its own recipe on a Raspberry Pi 5, with `tiny`, and the same recipe's
 instructions were counted on an emulated Cortex-A76, as ours were. So instructions of encoder and of

@@ -121,7 +121,7 @@ class AsyncRun:
         """
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
-        self._finished.set()  # before the place is free: whoever drains the queue asks for it
+        self._finished.set()  # before the place is free, as `_drain` asks for it
         self._network.places.release()  # one in the queue
 
 

@@ -19,7 +19,7 @@ ANSWER_S: Final = 10.0
 """Limit of calls that a healthy chip answers within milliseconds."""
 
 _DELIVERY_S: Final = 10.0
-"""Longest wait for standard error to take the message; it may be a pipe that nobody reads."""
+"""Longest wait for standard error to take the message; it may be a pipe without a reader."""
 
 _NEW_THREAD: Final = 2
 """`SIGEV_THREAD`: a timer calls a function in a thread of the C library's."""

@@ -80,7 +80,7 @@ class CaptionRequest:
 
     @property
     def caption_options(self) -> CaptionOptions:
-        """The given ones; partials that nobody sees are left out unless they are asked for."""
+        """The given ones, without partials where none are shown, unless an option asks for them."""
         options = self.options.build()
         if self.shows_partials or "min_partial_s" in self.options.values:
             return options

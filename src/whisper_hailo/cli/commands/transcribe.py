@@ -55,7 +55,7 @@ class BatchingOptions:
         return self.channels == "split"
 
     def expect_speakers(self, speakers: SpeakerOptions) -> None:
-        """Raise `OptionError` if speakers are told apart in two ways."""
+        """Raise `OptionError` if both channels and voices are to distinguish speakers."""
         if speakers.is_requested and self.is_split:
             raise OptionError(
                 "--channels split tells speakers apart by channel; leave --speakers out"

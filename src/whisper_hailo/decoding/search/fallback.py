@@ -211,7 +211,7 @@ class _Attempts:
         return self._loop.decoder.select(self._state, np.array(rows, dtype=np.int64))
 
     def drop_silence(self, hears_speech: HearsSpeech) -> None:
-        """Mark doubtful first texts of windows where nobody speaks as made up."""
+        """Mark doubtful first texts of windows without speech as made up."""
         for row, attempts in enumerate(self._attempts):
             first = attempts[-1]
             if needs_speech(first, self._thresholds) and not hears_speech(row):
@@ -259,7 +259,7 @@ def _find_unsure_rows(
 def _is_better(new: Decoded, old: Decoded, thresholds: Thresholds) -> bool:
     """Return whether text in a window's own language replaces that in the recording's.
 
-    Text in a language that is not spoken is unlikely, or a translation that nobody asked for.
+    Text in a language that is not spoken is unlikely, or an unwanted translation.
     """
     if repeats_itself(new, thresholds) or new.is_silence(thresholds):
         return False
