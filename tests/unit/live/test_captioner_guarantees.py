@@ -76,12 +76,15 @@ def test_captioner_transcribes_all_speech_once(
         at += n
 
 
+gapped_streams = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8
+)
+"""Whether a piece is loud, its samples, and those missing beside it."""
+
+
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)),
-        max_size=8,
-    ),
+    gapped_streams,
     options,
     st.integers(0, 999),
 )
@@ -107,10 +110,7 @@ def test_captioner_absences_keep_guarantees(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)),
-        max_size=8,
-    ),
+    gapped_streams,
     options,
     st.integers(0, 999),
 )

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
+from tests.fakes.constant_graph import write_constant_graph
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.speakers.segmentation import (
@@ -73,30 +72,14 @@ def test_decode_powerset_takes_log_probabilities_too() -> None:
     )
 
 
-def _write_graph(path: Path, output_shape: tuple[int, ...]) -> Path:
-    """Write a graph that answers zeros of a shape, whatever it hears."""
-    value = numpy_helper.from_array(np.zeros(output_shape, np.float32), "zeros")
-    graph = helper.make_graph(
-        [helper.make_node("Constant", [], ["y"], value=value)],
-        "constant",
-        [helper.make_tensor_value_info("any", TensorProto.FLOAT, None)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    )
-    onnx.save(model, path)
-    return path
-
-
 def test_segment_reads_any_names_of_input_and_output(tmp_path: Path) -> None:
-    path = _write_graph(tmp_path / "model.onnx", (1, N_FRAMES, 7))
+    path = write_constant_graph(tmp_path / "model.onnx", (1, N_FRAMES, 7))
     with SegmentationModel(path, 1) as model:
         activity = model.segment(np.ones(16_000, np.float32))
     assert activity.activity.shape == (N_FRAMES, 3)
 
 
 def test_segment_of_another_model_is_refused(tmp_path: Path) -> None:
-    path = _write_graph(tmp_path / "model.onnx", (1, 5, 7))
+    path = write_constant_graph(tmp_path / "model.onnx", (1, 5, 7))
     with SegmentationModel(path, 1) as model, pytest.raises(ModelError):
         model.segment(np.ones(16_000, np.float32))

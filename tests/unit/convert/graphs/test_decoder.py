@@ -3,13 +3,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from onnx import helper
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from tests.fakes.decoder_inputs import values_of_codes
+from tests.fakes.deep_graphs import DEEP, checkpoint, open_session
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.decoder import (
     cross_kv_graph,
@@ -18,27 +18,10 @@ from whisper_hailo.convert.graphs.decoder import (
 from whisper_hailo.convert.graphs.layers import (
     Arithmetic,
 )
-from whisper_hailo.convert.graphs.onnx_graph import (
-    Graph,
-    write_graph,
-)
 from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO
 from whisper_hailo.core.types import FloatArray
 
-DEEP = replace(TOY, n_encoder_layers=3)
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    arrays = random_arrays(DEEP)
-    config = config_of(DEEP, TOY_FFN)
-    return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
-
-
-def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
-    write_graph(graph, path)
-    onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+__all__ = ["checkpoint"]
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
@@ -46,7 +29,7 @@ def test_cross_kv_graph_has_its_declared_shapes(
     checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
     graph = cross_kv_graph(checkpoint, arithmetic)
-    session = _session(graph, tmp_path / "cross_kv.onnx")
+    session = open_session(graph, tmp_path / "cross_kv.onnx")
     declared = [output.shape for output in session.get_outputs()]
     features = np.ones((3, 2 * AUDIO_BLOCK - 1, 64), np.float32)
     got = session.run(None, {"audio_features": features})
@@ -60,7 +43,7 @@ def test_cross_kv_graph_has_its_declared_shapes(
 def test_cross_kv_graph_ends_with_the_padding_column(
     checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
-    session = _session(
+    session = open_session(
         cross_kv_graph(checkpoint, arithmetic), tmp_path / "cross_kv.onnx"
     )
     shape = (2, AUDIO_BLOCK - 1, 64)
@@ -103,8 +86,8 @@ def test_cross_kv_graph_int8_is_close_at_any_level(
     shape = (2, 2 * AUDIO_BLOCK - 1, 64)
     features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     features[1] *= 0.01
-    plain = _session(cross_kv_graph(checkpoint), tmp_path / "plain.onnx")
-    codes = _session(
+    plain = open_session(cross_kv_graph(checkpoint), tmp_path / "plain.onnx")
+    codes = open_session(
         cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "codes.onnx"
     )
     for row in range(2):
@@ -119,7 +102,7 @@ def test_cross_kv_graph_int8_uses_all_steps_of_channels(
     checkpoint: Checkpoint, tmp_path: Path, n_blocks: int
 ) -> None:
     """Each window has its own scale, wherever its largest value lies."""
-    session = _session(
+    session = open_session(
         cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "cross_kv.onnx"
     )
     features = np.random.default_rng(0).standard_normal(

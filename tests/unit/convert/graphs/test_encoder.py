@@ -1,15 +1,14 @@
 """The encoder graph: nodes, 8-bit products, and outliers of activations."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
+from tests.fakes.deep_graphs import DEEP, checkpoint, open_session
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import measure_peaks
@@ -24,10 +23,11 @@ from whisper_hailo.convert.graphs.layers import Arithmetic, Linear
 from whisper_hailo.convert.graphs.onnx_graph import (
     GELU_OPSET,
     OPSET,
-    Graph,
     write_graph,
 )
 from whisper_hailo.core.types import FloatArray
+
+__all__ = ["checkpoint"]
 
 MEL = np.random.default_rng(0).standard_normal((1, 80, 100)).astype(np.float32)
 
@@ -147,22 +147,6 @@ def test_select_units_splits_an_mlp_without_loss(n: int, expected: int) -> None:
     np.testing.assert_allclose(some, whole[:, loudest], atol=1e-5)
 
 
-DEEP = replace(TOY, n_encoder_layers=3)
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    arrays = random_arrays(DEEP)
-    config = config_of(DEEP, TOY_FFN)
-    return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
-
-
-def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
-    write_graph(graph, path)
-    onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-
 def test_encoder_graph_has_the_expected_nodes(checkpoint: Checkpoint) -> None:
     counts = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
     n_layers = DEEP.n_encoder_layers
@@ -221,9 +205,9 @@ def test_encoder_graph_int8_is_close_to_float(
 ) -> None:
     """Also at both edges of the window, where a convolution sees padding."""
     mel = np.random.default_rng(1).standard_normal((2, 80, n_frames)).astype(np.float32)
-    plain = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    plain = open_session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=half)
-    int8 = _session(graph, tmp_path / "int8.onnx")
+    int8 = open_session(graph, tmp_path / "int8.onnx")
     (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
     assert got.shape == expected.shape == (2, n_frames // 2, 64)
     error = got - expected
@@ -238,7 +222,7 @@ def test_encoder_graph_int8_is_close_to_float(
 def test_encoder_graph_accepts_any_even_length(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
-    session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    session = open_session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
     for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
         mel = np.zeros((batch, 80, n_frames), np.float32)
         (features,) = session.run(None, {"mel": mel})
