@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from starlette.testclient import TestClient
 from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
 from tests.fakes.http_server import run_server
 from tests.fakes.micro_service import DEMO, LONG, MicroService
+from tests.patience import PATIENCE_S, wait_for
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.forms import MAX_FIELD_BYTES
 from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
@@ -25,16 +25,6 @@ from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 def web(micro: MicroService) -> Iterator[TestClient]:
     with client(micro) as opened:
         yield opened
-
-
-def wait_for(is_over: Callable[[], bool]) -> bool:
-    end_s = time.monotonic() + PATIENCE_S
-    while not is_over() and time.monotonic() < end_s:
-        time.sleep(0.01)
-    return is_over()
-
-
-PATIENCE_S = 60.0
 
 
 @pytest.mark.parametrize(

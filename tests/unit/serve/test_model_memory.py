@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from tests.fakes.wyoming_client import (
     say,
     wyoming_server,
 )
+from tests.patience import wait_for
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.model_cache import find_model
@@ -34,7 +34,6 @@ from whisper_hailo.serve.served_model import ModelState, estimate_loaded_mib
 from whisper_hailo.serve.service import TranscriptionService, make_service
 
 pytestmark = pytest.mark.slow
-WAIT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +77,6 @@ class Two(MicroService):
 def two(other: Path) -> Iterator[Two]:
     with Two(other) as opened:
         yield opened
-
-
-def wait_for(happens: Callable[[], bool]) -> bool:
-    end_s = time.monotonic() + WAIT_S
-    while time.monotonic() < end_s and not happens():
-        time.sleep(0.01)
-    return happens()
 
 
 def test_model_not_first_is_loaded_by_first_request(other: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
 import weakref
-from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +11,7 @@ from tests.fakes.http_client import client
 from tests.fakes.http_server import run_server
 from tests.fakes.micro_service import MicroService
 from tests.fakes.realtime_client import BUFFER, talk
+from tests.patience import wait_for
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
@@ -88,16 +87,6 @@ def test_reservation_closed_gives_bytes_back() -> None:
         with pytest.raises(BusyError):
             stored.take(1)
     assert quota.n_bytes == 0
-
-
-PATIENCE_S = 60.0
-
-
-def wait_for(is_over: Callable[[], bool]) -> bool:
-    end_s = time.monotonic() + PATIENCE_S
-    while not is_over() and time.monotonic() < end_s:
-        time.sleep(0.01)
-    return is_over()
 
 
 def test_session_append_without_room_is_an_error() -> None:

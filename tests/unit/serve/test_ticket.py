@@ -15,6 +15,7 @@ from tests.fakes.micro_service import (
     MicroService,
     caller,
 )
+from tests.patience import wait_for
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
@@ -56,6 +57,8 @@ def test_ticket_closed_frees_place_and_stops_decoding() -> None:
                 break
         assert micro.model.queue.n_unfinished == 0
         assert await micro.text(load_audio(DEMO)) == DEMO_TEXT
+        # Its model's thread learns of it at its next step, at the latest.
+        assert wait_for(lambda: job.recording.failure is not None)
         assert isinstance(job.recording.failure, ClientDisconnectedError)
         assert job.recording.share.n_windows < 100
 

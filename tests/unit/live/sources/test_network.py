@@ -71,7 +71,8 @@ def test_network_source_endless_can_be_stopped_while_read(
             if len(events) == 2 + attempt:
                 stream.stop()
     assert list(find_violations(events)) == []
-    assert isinstance(events[-1], Completed)
+    # What follows the last of them depends on the pace: a stall, speech without text.
+    assert any(isinstance(event, Completed) for event in events)
     for thread in threading.enumerate():
         if thread.name == "caption-source":
             thread.join()  # it ends with the next piece that the server sends
