@@ -22,6 +22,7 @@ import numpy as np
 
 from whisper_hailo.audio import decode
 from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
+from whisper_hailo.audio.mpeg_header import complete_length
 from whisper_hailo.audio.wav_header import complete_header
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
@@ -83,6 +84,8 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader
                 label,
                 wav.unfinished_s,
             )
+    if is_mpeg:
+        file = complete_length(file)
     if is_mpeg or is_aiff or head.startswith(_PLAIN):
         # FFmpeg reads some files that libsndfile refuses, such as WAV files of rare codecs.
         with suppress(soundfile.SoundFileError):
