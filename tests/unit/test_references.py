@@ -1,4 +1,4 @@
-"""The bundled model in float32, compared with OpenAI Whisper, faster-whisper and Transformers.
+"""The bundled model in float32, and graphs of the toy, against the reference programs.
 
 Their results are in `tests/references`; `tests/parity/test_goldens.py` compares those with what
 the programs give today. No choice of a token is a near-tie in any case here, so that texts and
@@ -15,14 +15,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from tests import references
+from tests.checkpoints import write_checkpoint
 from tests.near_ties import counted_near_ties
 from tests.references import cases, speech
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 
@@ -32,8 +38,11 @@ another, each of up to 1,500 roundings of 6e-8, which grow with their number's r
 SHOWN = 5e-5
 """Half of the last digit of a probability in the files."""
 HALF_A_HUNDREDTH_S = 0.005
-
 TranscribeCase = Callable[[cases.Window | cases.Minute], Transcript]
+FEATURES = 1e-4
+LOGITS = 1e-4
+INT8_LOGITS = 0.05
+Golden = dict[str, NDArray[np.float32]]
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +225,46 @@ def test_features_and_logits_equal_transformers(
 def assert_close(actual: Any, expected: Any) -> None:
     assert actual.shape == expected.shape
     assert np.abs(actual - expected).max() <= ROUNDING * np.abs(expected).max()
+
+
+@pytest.fixture(scope="module")
+def golden() -> Golden:
+    with np.load(Path(references.__file__).parent / "graph.npz") as file:
+        return dict(file)
+
+
+def convert_model(tmp_path: Path, **options: str) -> Path:
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    convert_checkpoint(checkpoint, tmp_path / "model", ConvertOptions(**options))
+    return tmp_path / "model"
+
+
+def relative_difference(
+    got: NDArray[np.float32], expected: NDArray[np.float32]
+) -> float:
+    return float(np.abs(got - expected).max() / max(1.0, float(np.abs(expected).max())))
+
+
+def test_encoder_features_equal_transformers(tmp_path: Path, golden: Golden) -> None:
+    directory = convert_model(tmp_path, quantize="none")
+    with OnnxEncoder(directory, ModelSpec.load(directory), threads=1) as encoder:
+        assert (
+            relative_difference(encoder.encode(golden["mel"]), golden["features"])
+            < FEATURES
+        )
+
+
+@pytest.mark.parametrize(
+    ("quantize", "tolerance"), [("none", LOGITS), ("int8", INT8_LOGITS)]
+)
+def test_decoder_logits_equal_transformers(
+    tmp_path: Path, golden: Golden, quantize: str, tolerance: float
+) -> None:
+    directory = convert_model(tmp_path, quantize=quantize, encoder_quantize="none")
+    tokens = golden["tokens"].astype(np.int64)
+    with CachedDecoder(directory, ModelSpec.load(directory), threads=1) as decoder:
+        for pad_to, expected in zip(golden["pads"], golden["logits"], strict=True):
+            state = decoder.start(golden["features"], (Padding(int(pad_to) or None),))
+            for i in range(tokens.shape[1]):
+                out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
+                assert relative_difference(out.logits[0, 0], expected[i]) < tolerance

@@ -1,5 +1,15 @@
+"""The program as a whole: commands, exit codes, completion scripts, formats."""
+
+from __future__ import annotations
+
+import json
 import logging
+import os
+import re
+import shutil
+import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -8,6 +18,7 @@ import pytest
 from tests.fakes.messages import missing_data
 from whisper_hailo.cli.app import (
     COMMAND_GROUPS,
+    COMPLETION_VARIABLE,
     LABORATORY,
     PROGRAM_GROUP,
     TOOLS,
@@ -17,6 +28,12 @@ from whisper_hailo.cli.app import (
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, HefError
 from whisper_hailo.core.version import __version__
+
+PROGRAM = Path(sys.executable).with_name("whisper-hailo")
+PATIENCE_S = 120
+SHELLS = ("bash", "zsh", "fish")
+DEMO = Path(__file__).parents[3] / "src" / "whisper_hailo" / "assets" / "demo.flac"
+MICRO = ("transcribe", "--model", "micro", "--threads", "1")
 
 
 @pytest.mark.parametrize("command", [*COMMAND_GROUPS, *sorted(LABORATORY)])
@@ -297,3 +314,131 @@ def test_run_verbosity_holds_for_other_packages() -> None:
     ):
         assert run(["report", "no-folder", "out", *words.split()]) != 0
         assert theirs.level == level
+
+
+def asked(shell: str, line: str) -> list[str]:
+    """The program's answer to a line that is being typed."""
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        COMPLETION_VARIABLE: f"{shell}_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1),
+    }
+    answer = subprocess.run(
+        [PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert not answer.stderr
+    return answer.stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_offers_commands_options_values(shell: str) -> None:
+    assert "transcribe" in "".join(asked(shell, "whisper-hailo tr"))
+    assert "--output-dir" in "".join(
+        asked(shell, "whisper-hailo transcribe --output-d")
+    )
+    values = "".join(asked(shell, "whisper-hailo transcribe --task trans"))
+    assert "transcribe" in values
+    assert "translate" in values
+
+
+@pytest.mark.slow
+def test_completion_omits_aliases_of_other_programs() -> None:
+    assert asked("bash", "whisper-hailo transcribe --compute") == []
+
+
+def script_of(shell: str, folder: Path) -> Path:
+    """Script that the program prints for a shell."""
+    environment = {**os.environ, COMPLETION_VARIABLE: f"{shell}_source"}
+    printed = subprocess.run(
+        [PROGRAM], env=environment, capture_output=True, check=True, timeout=PATIENCE_S
+    ).stdout
+    (folder / "script").write_bytes(printed)
+    return folder / "script"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_script_is_valid_for_its_shell(shell: str, tmp_path: Path) -> None:
+    script = script_of(shell, tmp_path)
+    assert f"{COMPLETION_VARIABLE}={shell}_complete" in script.read_text()
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([program, "-n", str(script)], check=True, timeout=PATIENCE_S)
+
+
+@pytest.mark.slow
+def test_completion_in_bash_completes_option(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    script = script_of("bash", tmp_path)
+    typed = f"""
+        source {script}
+        COMP_WORDS=({PROGRAM} transcribe --skip-e) COMP_CWORD=2
+        _whisper_hailo_completion {PROGRAM}
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        [bash, "--norc", "-c", typed], capture_output=True, text=True, check=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.stdout.split() == ["--skip-existing"]
+
+
+def cue_texts(srt: str) -> list[str]:
+    return [" ".join(cue.splitlines()[2:]) for cue in srt.strip().split("\n\n")]
+
+
+@pytest.mark.parametrize("words", [(), ("--window", "10")])
+def test_transcribe_text_is_the_same_in_all_formats(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*MICRO, *words, str(DEMO)]
+    assert run([*command, "--format", "txt"]) == 0
+    alone = capsys.readouterr().out
+    assert (
+        run([*command, "--format", "txt,srt,json", "--output-dir", str(tmp_path)]) == 0
+    )
+    txt, srt, facts = (tmp_path / f"demo.{fmt}" for fmt in ("txt", "srt", "json"))
+    assert txt.read_text(encoding="utf-8").split() == alone.split()
+    found = json.loads(facts.read_text(encoding="utf-8"))
+    text = " ".join(alone.split())
+    assert found["text"] == text != ""
+    assert "".join(segment["text"] for segment in found["segments"]).strip() == text
+    assert " ".join(cue_texts(srt.read_text(encoding="utf-8"))) == text
+
+
+def test_transcribe_json_is_the_same_beside_subtitles(tmp_path: Path) -> None:
+    """Subtitles need the times of words, which move those of segments."""
+    alone = tmp_path / "alone"
+    beside = tmp_path / "beside"
+    command = [*MICRO, str(DEMO), "--output-dir"]
+    assert run([*command, str(alone), "--format", "json"]) == 0
+    assert run([*command, str(beside), "--format", "json,srt"]) == 0
+    texts = [
+        (folder / "demo.json").read_text(encoding="utf-8") for folder in (alone, beside)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_transcribe_segments_are_timed_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without timestamps from the model, and without words that nobody asked for."""
+    assert run([*MICRO, str(DEMO), "--format", "json"]) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    assert len(segments) > 1
+    for segment, following in pairwise(segments):
+        assert re.search(r"[.?!]$", segment["text"])
+        assert 0 <= segment["start"] < segment["end"] <= following["start"]
+        assert segment["end"] - segment["start"] <= 10
+        assert not segment.get("words")

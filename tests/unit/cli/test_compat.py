@@ -1,4 +1,4 @@
-"""Options and commands of other Whisper programs."""
+"""Options and commands of other Whisper programs, and first commands of their users."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.messages import missing_data
+from tests.first_hour import FIRST_HOUR
 from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.compat import COMPAT_OPTIONS
@@ -67,8 +68,6 @@ LONG: list[tuple[str, str, object]] = [
     ("--vad", "strategy", "vad"),
 ]
 BATCHES = [("-p 1", None), ("--batched True", None), ("--batched False", None)]
-
-
 JOINED = [
     "-ojf",
     "-olrc",
@@ -81,6 +80,11 @@ JOINED = [
     "-oved=CPU",
 ]
 """Options of whisper.cpp, with a value where they take one."""
+COMMANDS = tuple(program for program in FIRST_HOUR if program != "faster-whisper")
+TYPED = [
+    (typed, result) for program in COMMANDS for _, typed, result in FIRST_HOUR[program]
+]
+TALKS = ("talk.flac", "talk.ogg")
 
 
 @pytest.fixture
@@ -96,10 +100,10 @@ def loaded_models(monkeypatch: pytest.MonkeyPatch) -> list[ModelOptions]:
 
 @pytest.fixture
 def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
-    found = Listener()
-    found.asked.clear()
-    monkeypatch.setattr(ModelOptions, "transcriber", lambda _: found)
-    return found
+    recorder = Listener()
+    recorder.asked.clear()
+    monkeypatch.setattr(ModelOptions, "transcriber", lambda _: recorder)
+    return recorder
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), TAKEN)
@@ -390,3 +394,73 @@ def test_compat_options_without_effect_warn(
     assert run([*command, "2"]) == 0
     assert "no effect" in capsys.readouterr().err
     assert len(listener.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
+)
+def test_compat_caption_refuses_aliases_of_transcribe(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
+    assert words.split(maxsplit=1)[0] in capsys.readouterr().err
+
+
+def test_compat_serve_refuses_ml(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["serve", "-ml", "40"]) == 2
+    assert "-ml" in capsys.readouterr().err
+
+
+def test_compat_serve_address_option_names_replacement(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["serve", "--uri", "udp://0.0.0.0:10300"]) == 2
+    assert "--wyoming" in capsys.readouterr().err
+    assert run(["serve", "--host", "192.0.2.1"]) == 2
+    assert "--http HOST:PORT" in capsys.readouterr().err
+
+
+def test_compat_caption_accepts_its_aliases(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--device cuda` is answered as elsewhere; `-tr` is `--task translate`."""
+    assert run(["caption", "a.wav", "--device", "cuda"]) == 2
+    assert "--device cuda" in capsys.readouterr().err
+    assert run(["caption", "a.wav", "-m", "tiny.en", "-tr"]) == 2
+    assert not missing_data(capsys.readouterr().err, "--task translate tiny.en")
+
+
+@pytest.mark.parametrize(
+    "words", ["--translate False", "--vad-filter False", "-nf False"]
+)
+def test_compat_switch_false_is_off(listener: Listener, words: str) -> None:
+    assert run(["transcribe", *words.split(), "a.wav"]) == 0
+    options, long, _ = listener.asked[0]
+    assert (options.task, long.strategy) == ("transcribe", "auto")
+    assert options.search.temperatures == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def test_first_hour_has_twenty_tasks_per_program() -> None:
+    assert [len(tasks) for tasks in FIRST_HOUR.values()] == [20] * 4
+
+
+@pytest.mark.parametrize(("typed", "result"), TYPED)
+def test_first_hour_command_gives_expected_result(
+    typed: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(ModelOptions, "transcriber", lambda _: Listener(asked=[]))
+    monkeypatch.chdir(tmp_path)
+    for name in TALKS:
+        (tmp_path / name).write_text("some sound")
+    code = run(["transcribe", "--model", "micro", *shlex.split(typed)])
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    if result.startswith("writes "):
+        place = tmp_path / "out" if (tmp_path / "out").exists() else tmp_path
+        written = sorted({path.name for path in place.iterdir()} - set(TALKS))
+        assert ", ".join(written) == result.removeprefix("writes ")
+    else:
+        assert output.out

@@ -1,13 +1,25 @@
+"""The line that says how far work is, and the rest of a recording and of all of them."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import struct
 import sys
+import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from whisper_hailo.cli import progress
-from whisper_hailo.cli.progress import Progress, clock
+from whisper_hailo.cli.progress import Progress, StatusLine, clock, crop_text
 from whisper_hailo.cli.workload import Workload
+
+ERASE = "\r\x1b[K"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +128,7 @@ class HandTicker:
         self.is_open = False
         TICKERS.append(self)
 
-    def open(self) -> "HandTicker":
+    def open(self) -> HandTicker:
         self.is_open = True
         return self
 
@@ -254,3 +266,144 @@ def test_status_line_stays_away_while_it_is_hidden(
         "text\n",
         "2 of 2",
     ]
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds."""
+    seconds = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error is one, of forty columns."""
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 40)
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    "name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30]
+)
+def test_status_line_fits_width_and_keeps_figures(
+    name: str, seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    seconds[0] = 1.0
+    line.update("1:40 of 10:00, 1:40 left", name)
+    output = capsys.readouterr().err
+    assert output.startswith(ERASE)
+    shown = output.removeprefix(ERASE)
+    assert cell_len(shown) <= 39
+    assert shown.endswith(": 1:40 of 10:00, 1:40 left")
+    seconds[0] = 2.0
+    line.update("3 of 4: " + "what is done now " * 9)
+    assert cell_len(capsys.readouterr().err.removeprefix(ERASE)) == 39
+
+
+@pytest.mark.usefixtures("terminal")
+def test_status_line_close_erases_once(
+    seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    line.close()
+    seconds[0] = 1.0
+    line.update("1 of 2")
+    line.close()
+    line.close()
+    assert capsys.readouterr().err == f"{ERASE}1 of 2{ERASE}"
+
+
+def test_status_line_without_terminal_is_rare_and_whole(
+    seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    for seconds[0], text in ((14.9, "too soon"), (15.0, "done"), (29.9, "too soon")):
+        line.update(text, "n" * 200)
+    line.close()
+    assert capsys.readouterr().err == "n" * 200 + ": done\n"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_progress_long_name_keeps_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: seconds[0])
+    output = Progress("a recording with a long name.wav")
+    seconds[0] = 20.0
+    output(100.0, 600.0)
+    assert capsys.readouterr().err == f"{ERASE}1:40 of 10:00, 5.0 x real time, 1:40 l…"
+
+
+def test_terminal_width_is_that_of_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever standard output is."""
+    monkeypatch.setenv("COLUMNS", "33")
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 52, 0, 0))
+    with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb"):
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert progress.terminal_width() == 52
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+        assert progress.terminal_width() == 80, "a terminal that does not know its size"
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        assert progress.terminal_width() == 33
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "kept"),
+    [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 0, ""), ("日本", 3, "日…")],
+)
+def test_crop_text_ends_with_ellipsis(text: str, room: int, kept: str) -> None:
+    assert crop_text(text, room) == kept
+
+
+@pytest.mark.usefixtures("terminal")
+def test_status_line_on_terminal_is_flushed(
+    seconds: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever buffer standard error has: it says how far it is now."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
+    line = StatusLine()
+    seconds[0] = 1.0
+    line.update("1 of 2")
+    assert raw.getvalue() == f"{ERASE}1 of 2".encode()
+    line.close()
+    assert raw.getvalue() == f"{ERASE}1 of 2{ERASE}".encode()
+
+
+def test_status_line_without_terminal_is_flushed(
+    seconds: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
+    line = StatusLine()
+    seconds[0] = 15.0
+    line.update("1 of 2", "a")
+    assert raw.getvalue() == b"a: 1 of 2\n"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_status_line_updates_five_times_a_second(
+    seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    for seconds[0], text in ((0.1, "too soon"), (0.25, "1 of 2"), (0.3, "too soon")):
+        line.update(text)
+    assert capsys.readouterr().err == f"{ERASE}1 of 2"
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("n_letters", [20, 29, 30, 31, 90])
+def test_status_line_name_fills_room_left_by_figures(
+    n_letters: int, seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    seconds[0] = 1.0
+    line.update("1:40 of", "n" * n_letters)
+    shown = capsys.readouterr().err.removeprefix(ERASE)
+    assert cell_len(shown) == min(39, n_letters + 9)
+    assert shown.endswith("n: 1:40 of" if n_letters <= 30 else "n…: 1:40 of")

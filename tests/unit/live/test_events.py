@@ -1,4 +1,4 @@
-"""Events as JSON."""
+"""Events as JSON, and their times in live and in other streams."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from tests.fakes.caption_events import (
     START,
     B,
 )
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import (
     CaptionWord,
     Event,
+    StreamClock,
     as_json,
 )
 
@@ -77,3 +79,57 @@ def test_as_json_leaves_out_unknown_values() -> None:
     assert at.timestamp() == pytest.approx(1_700_000_000.123, abs=1e-6)
     assert "wall_s" not in done
     assert "at" not in as_json(DONE)
+
+
+class Times:
+    """Both clocks: the program's began at 50 s, the wall clock is 1,000,000 s ahead of it."""
+
+    now_s = 50.0
+
+    def clock(self) -> StreamClock:
+        return StreamClock(lambda: self.now_s, lambda: 1_000_000.0 + self.now_s)
+
+
+def test_stream_clock_of_a_file_runs_at_its_own_speed() -> None:
+    times = Times()
+    clock = times.clock()
+    times.now_s = 53.5
+    assert clock.moment(2.0, 4.0) == {
+        "start_s": 2.0,
+        "heard_s": 4.0,
+        "at_s": 3.5,
+        "wall_s": 1_000_052.0,
+    }
+    assert clock.since(16_000) is None
+
+
+def test_stream_clock_of_live_audio_follows_its_capture() -> None:
+    """The third second had been captured at 60 s; it is 61.5 s now."""
+    times = Times()
+    clock = times.clock()
+    clock.note_capture(60.0, 3 * SAMPLE_RATE_HZ)
+    times.now_s = 61.5
+    assert clock.since(3 * SAMPLE_RATE_HZ) == 1.5
+    assert clock.since(SAMPLE_RATE_HZ) == 3.5
+    assert clock.moment(1.0, 3.0) == {
+        "start_s": 1.0,
+        "heard_s": 3.0,
+        "at_s": 11.5,
+        "wall_s": 1_000_058.0,
+    }
+
+
+def test_stream_clock_wall_clock_jump_changes_wall_s_only() -> None:
+    times = Times()
+    wall_s = [1_000_000.0]
+    clock = StreamClock(lambda: times.now_s, lambda: wall_s[0])
+    clock.note_capture(50.0, 0)
+    wall_s[0] -= 3600.0  # somebody sets it back by an hour
+    times.now_s = 52.0
+    assert clock.since(SAMPLE_RATE_HZ) == 1.0
+    assert clock.moment(1.0, 2.0) == {
+        "start_s": 1.0,
+        "heard_s": 2.0,
+        "at_s": 2.0,
+        "wall_s": 996_399.0,
+    }

@@ -1,4 +1,4 @@
-"""Streams of captions: audio is read while a recognizer computes, and partials are skipped."""
+"""Streams of captions: audio is read while a recognizer computes; controls of users."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ class SlowRecognizer(Speller):
 AUDIO = np.concatenate(
     [silence(0.3), speech(range(20)), silence(0.4), speech(range(20, 30))]
 )
+
+
 TEXT = " ".join(f"w{index}" for index in range(30))
 
 
@@ -358,3 +360,69 @@ def test_stream_dead_device_raises_after_completion() -> None:
     assert isinstance(events[-1], Completed)
     assert events[-1].words == ()
     assert events[-1].language == ""
+
+
+class English(Speller):
+    def with_language(self, language: str) -> English:
+        raise OptionError(f"{language} is not supported")
+
+
+def make_captioner() -> Captioner:
+    return Captioner(English(), Loudness())
+
+
+def test_controls_command_is_done_after_its_event() -> None:
+    controls = Controls()
+    answer = controls.submit(lambda live: live.mark("here"))
+    events = controls.process_commands(make_captioner())
+    event = next(events)
+    assert isinstance(event, Marker)
+    assert event.label == "here"
+    assert event.start_s == 0.0
+    assert not answer.done()
+    assert list(events) == []
+    assert answer.result(0) is None
+
+
+def test_controls_run_in_order_without_cancelled_ones() -> None:
+    controls = Controls()
+    answers = [
+        controls.submit(lambda live, label=label: live.mark(label)) for label in "abc"
+    ]
+    assert answers[1].cancel()
+    events = list(controls.process_commands(make_captioner()))
+    assert [event.label for event in events if isinstance(event, Marker)] == ["a", "c"]
+
+
+def test_controls_failing_command_leaves_the_others() -> None:
+    controls = Controls()
+    wrong = controls.submit(lambda live: live.set_language("klingon"))
+    right = controls.submit(lambda live: live.clear())
+    assert [
+        type(event).__name__ for event in controls.process_commands(make_captioner())
+    ] == ["Cleared"]
+    with pytest.raises(OptionError, match="klingon"):
+        wrong.result(0)
+    assert right.result(0) is None
+
+
+def test_controls_ended_refuse_waiting_and_new_commands() -> None:
+    controls = Controls()
+    controls.set_paused(True)
+    waiting = controls.submit(lambda live: live.clear())
+    controls.end()
+    with pytest.raises(OptionError):
+        waiting.result(0)
+    with pytest.raises(OptionError):
+        controls.submit(lambda live: live.clear()).result(0)
+    with pytest.raises(OptionError):
+        controls.set_paused(False)
+    assert controls.is_paused
+
+
+def test_controls_33rd_waiting_command_is_refused() -> None:
+    controls = Controls()
+    answers = [controls.submit(lambda live: live.clear()) for _ in range(33)]
+    with pytest.raises(OptionError, match="32"):
+        answers[-1].result(0)
+    assert len(list(controls.process_commands(make_captioner()))) == 32

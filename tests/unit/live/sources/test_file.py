@@ -1,18 +1,20 @@
-"""Audio files as sources: read at once, or in real time."""
+"""Audio files and raw PCM from pipes as sources."""
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.fakes.sounds import similarity, tone, write
 from tests.fakes.source_audio import heard
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.sources.file import FileSource, PcmSource
 from whisper_hailo.live.sources.source import Pace
 
 
@@ -99,3 +101,154 @@ def test_file_source_closed_while_reading_ends(tmp_path: Path) -> None:
 def test_file_source_missing_file_raises_at_open(tmp_path: Path) -> None:
     with pytest.raises(AudioError, match=r"no\.wav"), FileSource(tmp_path / "no.wav"):
         pass
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 48_000, 11_025])
+def test_pcm_source_of_any_rate_gives_16_khz(rate_hz: int) -> None:
+    samples = tone(rate_hz, 1.0)
+    raw = (samples * 32767).astype("<i2").tobytes()
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        with os.fdopen(writing, "wb", buffering=0) as file:
+            for at in range(0, len(raw), 777):  # an odd number: samples are torn apart
+                file.write(raw[at : at + 777])
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    audio = heard(PcmSource(reading, rate_hz))
+    thread.join()
+    os.close(reading)
+    assert audio.size == pytest.approx(SAMPLE_RATE_HZ, abs=2)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.0)) > 0.99
+
+
+def test_pcm_source_joins_samples_cut_by_reads() -> None:
+    """The first read ends in the middle of the second sample, the last in that of a third."""
+    raw = np.array([256, -512, 1024], "<i2").tobytes()
+    reading, writing = os.pipe()
+    blocks = PcmSource(reading).blocks()
+    os.write(writing, raw[:3])
+    got = next(blocks).audio.tolist()
+    os.write(writing, raw[3:5])
+    os.close(writing)
+    got += [sample for block in blocks for sample in block.audio.tolist()]
+    os.close(reading)
+    assert got == [256 / 32768, -512 / 32768]
+
+
+def test_pcm_source_of_closed_descriptor_raises() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.close(writing)
+    with pytest.raises(AudioError) as raised:
+        list(PcmSource(reading).blocks())
+    assert os.strerror(errno.EBADF) in str(raised.value)
+
+
+def test_pcm_source_of_silent_pipe_can_be_closed() -> None:
+    reading, writing = os.pipe()
+    source = PcmSource(reading)
+    thread = threading.Thread(target=lambda: list(source.blocks()), daemon=True)
+    thread.start()
+    source.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"RIFF\x00\x00\x00\x00WAVE",
+        b"RF64\xff\xff\xff\xffWAVE",
+        b"fLaC\x00\x00\x00",
+        b"OggS\x00\x02",
+        b"ID3\x04\x00",
+        *(b"\xff" + second + b"\x90\x00" for second in (b"\xfb", b"\xf3", b"\xf2")),
+        b"\x00\x00\x00\x20ftypM4A ",
+        b"\x00\x00\n\x20ftypisom",
+        b"\x1aE\xdf\xa3\x01",
+        b"FORM\x00\n\x00\x00AIFF",
+        b"FORM\x00\x00\x00\x00AIFC",
+        b"caff\x00\x01",
+    ],
+)
+def test_pcm_source_of_sound_file_raises(begin: bytes) -> None:
+    """Read as samples, it would be noise or silence, without a reason."""
+    reading, writing = os.pipe()
+    os.write(writing, begin + bytes(4000))
+    os.close(writing)
+    with (
+        os.fdopen(reading) as pipe,
+        PcmSource(pipe.fileno()) as source,
+        pytest.raises(AudioError, match="16-bit mono"),
+    ):
+        list(source.blocks())
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        bytes(4) + b"RIFF",
+        b"ID3\xff" + bytes(4),  # of a version that there is not
+        b"\xff\xfb\x00\x00" + bytes(4),  # quiet sound: -1025, and silence
+        b"\xff\xfb\xff\xfb" + bytes(4),
+        b"cafe" + bytes(4),
+    ],
+)
+def test_pcm_source_of_samples_like_a_header_reads_them(begin: bytes) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, begin + bytes(4000))
+    os.close(writing)
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        assert sum(block.audio.size for block in source.blocks()) == 2004
+
+
+def test_pcm_source_header_within_sound_is_sound() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        blocks = source.blocks()
+        os.write(writing, bytes(8))
+        assert [next(blocks).audio.size] == [4]
+        os.write(writing, b"RIFFRIFF")
+        os.close(writing)
+        assert [block.audio.size for block in blocks] == [4]
+
+
+def test_pcm_source_waits_for_a_slow_pipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    polls = []
+
+    class Poll:
+        """A `select.poll` that reports data at the third call."""
+
+        def register(self, descriptor: int, _events: int) -> None:
+            assert descriptor == reading
+
+        def poll(self, _ms: int) -> bool:
+            polls.append(1)
+            if len(polls) == 3:
+                os.write(writing, bytes(8))
+                os.close(writing)
+            return len(polls) > 2
+
+    monkeypatch.setattr("whisper_hailo.live.sources.file.select.poll", Poll)
+    with os.fdopen(reading):
+        assert heard(PcmSource(reading)).size == 4
+
+
+def test_pcm_source_blocks_have_their_capture_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.file.time.perf_counter", lambda: 7.0
+    )
+    reading, writing = os.pipe()
+    os.write(writing, bytes(8))
+    os.close(writing)
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        assert [block.captured_s for block in source.blocks()] == [7.0]

@@ -1,4 +1,4 @@
-"""Inputs of `transcribe`: order, exit codes, finished and failing ones."""
+"""Runs of `transcribe`: order, exit codes, channels, speakers."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from tests.fakes.messages import missing_data
 from tests.fakes.settings_file import given
 from tests.fakes.transcribe_command import Many, many, stereo
+from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.speakers.models import EMBEDDING, FOLDER_VARIABLE, SEGMENTATION
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.window_cache import WindowCache
 
 __all__ = ["many", "stereo"]
-
 TEXT = "Good morning to all of you."
 
 
@@ -232,3 +236,139 @@ def test_transcribe_timestamps_option_adds_times(
 ) -> None:
     assert run(["transcribe", "a.wav", "b.wav", *words.split()]) == 0
     assert capsys.readouterr().out == f"a.wav: {out}b.wav: {out}"
+
+
+@pytest.mark.parametrize("words", ["-di", "--diarize", "--channels split"])
+@pytest.mark.usefixtures("many")
+def test_transcribe_channel_aliases_split_speakers(
+    words: str, stereo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", str(stereo), *words.split(), "--json"]) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    assert [segment["speaker"] for segment in segments] == [1, 0]
+
+
+@pytest.mark.parametrize(("words", "batch_size"), [("", None), ("--batch-size 4", 4)])
+def test_transcribe_channels_split_merges_by_time(
+    many: Many, words: str, batch_size: int | None, stereo: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    typed = [
+        "transcribe",
+        stereo.name,
+        "--channels",
+        "split",
+        "--task",
+        "translate",
+        "--long",
+    ]
+    assert run([*typed, "overlap", *words.split(), "--json"]) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    assert [(segment["speaker"], segment["start"]) for segment in segments] == [
+        (1, 0.0),
+        (0, 1.0),
+    ]
+    ((options, long, size),) = many.together
+    assert (options.task, long.strategy if long else "", size) == (
+        "translate",
+        "overlap",
+        batch_size,
+    )
+
+
+def test_transcribe_channels_progress_line_is_erased(
+    many: Many,
+    monkeypatch: pytest.MonkeyPatch,
+    stereo: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 80)
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr(many, "before_progress", lambda: now.append(now.pop() + 20.0))
+    many.failing = {0: AudioError("it is broken")}
+    assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO
+    erase = "\r\x1b[K"
+    output = f"{erase}stereo.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left{erase}whisper-hailo: "
+    assert capsys.readouterr().err.startswith(output)
+
+
+def test_transcribe_failing_channel_fails_recording(
+    many: Many, stereo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mono = tmp_path / "mono.wav"
+    soundfile.write(mono, np.zeros(1600), 16_000)
+    many.failing = {1: AudioError("stereo.wav is broken")}
+    assert (
+        run(["transcribe", mono.name, stereo.name, "--channels", "split"])
+        == ExitCode.AUDIO
+    )
+    output = capsys.readouterr()
+    assert output.out == ""
+    first, second = output.err.splitlines()[-2:]
+    assert "mono.wav" in first
+    assert second == "whisper-hailo: stereo.wav is broken"
+
+
+@pytest.fixture
+def speaker_models(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return a folder with files of both models, which the variable names."""
+    path = tmp_path_factory.mktemp("speaker-models")
+    for model in (SEGMENTATION, EMBEDDING):
+        (path / model.names[0]).write_bytes(b"graph")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(path))
+    return path
+
+
+@pytest.mark.usefixtures("speaker_models")
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("a.wav", SpeakerOptions()),
+        ("--speakers a.wav", SpeakerOptions("auto")),
+        ("a.wav --speakers", SpeakerOptions("auto")),
+        ("--speakers 2 a.wav", SpeakerOptions("2")),
+        ("--speakers=2-5 a.wav", SpeakerOptions("2-5")),
+        ("--speakers --json a.wav", SpeakerOptions("auto")),
+        (
+            "--speakers --speaker-names Anna,Ben a.wav",
+            SpeakerOptions("auto", ("Anna", "Ben")),
+        ),
+    ],
+)
+def test_speakers_option_takes_a_number_or_nothing(
+    many: Many, words: str, options: SpeakerOptions
+) -> None:
+    assert run(["transcribe", *words.split()]) == 0
+    assert many.speakers == options
+
+
+@pytest.mark.usefixtures("speaker_models")
+def test_speakers_of_several_recordings_decoded_together(many: Many) -> None:
+    assert run(["transcribe", "a.wav", "b.wav", "--batch-size", "4", "--speakers"]) == 0
+    assert many.speakers == SpeakerOptions("auto")
+
+
+@pytest.mark.usefixtures("many", "speaker_models")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--speakers=none",
+        "--speakers 0-2 --json",
+        "--speaker-names Anna",
+        "--speakers --channels split",
+        "--speakers --speaker-names <b>",
+    ],
+)
+def test_speakers_option_refuses_other_values(words: str, stereo: Path) -> None:
+    assert run(["transcribe", stereo.name, *words.split()]) == ExitCode.USAGE
+
+
+@pytest.mark.usefixtures("many", "speaker_models")
+def test_speakers_without_models_are_refused_first(many: Many, tmp_path: Path) -> None:
+    typed = ["transcribe", "a.wav", "--speakers", "--speaker-models", str(tmp_path)]
+    assert run(typed) == ExitCode.MODEL
+    assert many.opened == []
