@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
+import soxr
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
 from tests.e2e.served import serve
@@ -60,6 +62,19 @@ def test_transcribe_m4a_prints_text(whisper_hailo: Command, m4a: Path) -> None:
     result = whisper_hailo("transcribe", m4a, *MODEL)
     assert result.returncode == 0, result.stderr
     assert text_similarity(result.stdout) > ALIKE
+
+
+@pytest.mark.parametrize("command", ["transcribe", "caption"])
+def test_commands_that_resample_leak_no_resampler(
+    command: str, whisper_hailo: Command, tmp_path: Path
+) -> None:
+    """soxr reports on standard error what is alive when Python ends."""
+    recording = tmp_path / "cd.wav"
+    soundfile.write(recording, soxr.resample(load_audio(DEMO), 16_000, 44_100), 44_100)
+    result = whisper_hailo(command, recording, *MODEL)
+    assert result.returncode == 0, result.stderr
+    assert text_similarity(result.stdout) > ALIKE
+    assert "nanobind" not in result.stderr
 
 
 def test_caption_file_writes_subtitles(whisper_hailo: Command, tmp_path: Path) -> None:

@@ -104,6 +104,38 @@ def choose_device(choice: str, last_name: str = "") -> InputDevice:
     return matches[0]
 
 
+class _BlockReceiver:
+    """Queues what PortAudio's thread delivers, as 16 kHz mono, until it is closed.
+
+    Attributes:
+        queue: the blocks, which can be read to their end after `close`.
+    """
+
+    def __init__(self, rate_hz: int) -> None:
+        self.queue = AudioQueue()
+        self._resampler: Resampler | None = Resampler(rate_hz)
+
+    def receive(
+        self, data: NDArray[np.float32], _n: int, _time: object, status: object
+    ) -> None:
+        """Queue a block of `(n_samples, n_channels)`, in a tenth of a millisecond."""
+        captured_s = time.perf_counter()
+        resampler = self._resampler
+        if resampler is None:
+            return  # a stream that hangs may still deliver
+        audio = resampler.push(data.mean(axis=1, dtype=np.float32))
+        self.queue.put(Block(audio, captured_s, n_faults=int(bool(status))))
+
+    def close(self) -> None:
+        """End the queue and free the resampler.
+
+        A stream of sounddevice outlives its closing, in a cycle with its callback, and one that
+        hangs lives on in its thread: soxr would report the resampler as leaked when Python ends.
+        """
+        self._resampler = None
+        self.queue.end()
+
+
 class MicrophoneSource(Closing):
     """Records at the rate of the device that `choose_device` returns, and gives 16 kHz mono."""
 
@@ -116,7 +148,7 @@ class MicrophoneSource(Closing):
         self._device_name = ""
         self._hangs = False
         self._stream: Any = None
-        self._queue: AudioQueue | None = None
+        self._receiver: _BlockReceiver | None = None
 
     def open(self) -> Self:
         """Begin to record; when opened again, from the device that has the same name now."""
@@ -129,18 +161,7 @@ class MicrophoneSource(Closing):
         device = choose_device(self._choice, self._device_name)
         self.name = device.name
         self._device_name = device.name
-        queue = AudioQueue()
-        self._queue = queue
-        resampler = Resampler(device.rate_hz)
-
-        def receive(
-            data: NDArray[np.float32], _n: int, _time: object, status: object
-        ) -> None:
-            """Queue a block; on PortAudio's thread, in a tenth of a millisecond."""
-            captured_s = time.perf_counter()
-            audio = resampler.push(data.mean(axis=1, dtype=np.float32))
-            queue.put(Block(audio, captured_s, n_faults=int(bool(status))))
-
+        self._receiver = _BlockReceiver(device.rate_hz)
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -148,7 +169,7 @@ class MicrophoneSource(Closing):
                 channels=min(device.n_channels, 2),
                 blocksize=round(device.rate_hz * BLOCK_S),
                 dtype="float32",
-                callback=receive,
+                callback=self._receiver.receive,
             )
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -160,12 +181,12 @@ class MicrophoneSource(Closing):
 
     def blocks(self) -> Iterator[Block]:
         """Yield what was recorded, until the source is closed."""
-        if self._queue is None:
+        if self._receiver is None:
             raise AudioError(
                 f"{self.name} is not open; call open() or use a with block"
             )
         quiet_s = 0.0
-        for block in self._queue.blocks():
+        for block in self._receiver.queue.blocks():
             quiet_s = 0.0 if block.audio.size else quiet_s + POLL_S
             if quiet_s > SILENCE_TIMEOUT_S:
                 raise DeviceError(
@@ -183,8 +204,8 @@ class MicrophoneSource(Closing):
         self._stream = None
         if stream is not None:
             self._close_stream(stream)
-        if self._queue is not None:
-            self._queue.end()
+        if self._receiver is not None:
+            self._receiver.close()
 
     def _close_stream(self, stream: Any) -> None:  # noqa: ANN401 - a class without types
         """Close a stream on a thread of its own, which may hang."""

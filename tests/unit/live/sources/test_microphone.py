@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import threading
 from functools import partial
@@ -24,6 +25,29 @@ from whisper_hailo.live.sources.microphone import (
     list_input_devices,
 )
 from whisper_hailo.live.sources.source import AudioQueue, Block, Pace, ReopenedSource
+
+GENEROUS_S = 300
+
+HANGING_PROGRAM = """
+import sys, threading
+from types import SimpleNamespace
+from tests.fakes.portaudio import DEVICES, FakeStream, PortAudioError
+from whisper_hailo.live.sources import microphone
+
+FakeStream.abort = lambda _self: threading.Event().wait()
+microphone.CLOSE_TIMEOUT_S = 0.01
+sys.modules["sounddevice"] = SimpleNamespace(
+    query_devices=lambda: DEVICES,
+    default=SimpleNamespace(device=(2, 0)),
+    InputStream=FakeStream,
+    PortAudioError=PortAudioError,
+    _exit_handler=lambda: None,
+)
+with microphone.MicrophoneSource("micro") as source:
+    pass
+assert any(block.audio.size for block in source.blocks())
+"""
+"""Records from a device of 44.1 kHz whose library hangs when it is closed."""
 
 
 def set_channels(
@@ -317,3 +341,17 @@ def test_list_input_devices_without_library_raises(
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(DeviceError, match=re.escape(install_command("live"))):
         list_input_devices()
+
+
+@pytest.mark.slow
+def test_microphone_with_hanging_library_leaks_no_resampler() -> None:
+    """soxr reports what is alive when Python ends, such as in a thread that hangs."""
+    result = subprocess.run(
+        [sys.executable, "-c", HANGING_PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=GENEROUS_S,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "nanobind" not in result.stderr
