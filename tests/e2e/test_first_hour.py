@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import DEMO, PATIENCE_S
 from tests.first_hour import FIRST_HOUR
-from tests.unit.cli.test_compat_first_hour import COMMANDS
+from tests.unit.cli.test_compat import COMMANDS
 from whisper_hailo.cli.app import run
 from whisper_hailo_lab.clip_archives import unpack_clips
 

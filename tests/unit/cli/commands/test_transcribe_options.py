@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.commands import given
 from tests.fakes.messages import missing_data
-from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions
@@ -191,7 +191,7 @@ PRINTED: list[tuple[str, str]] = [
 ]
 
 SPEAKERS = {"speakers", "speaker_names", "speaker_models"}
-"""Tried in `test_transcribe_speakers.py`."""
+"""Tried in `test_transcribe.py`."""
 
 ELSEWHERE = {
     "audio",
