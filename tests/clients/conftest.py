@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = Path(os.environ.get("WHISPER_HAILO_CLIENTS", ROOT / ".venv-clients"))

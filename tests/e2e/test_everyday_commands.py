@@ -13,7 +13,7 @@ import soundfile
 import soxr
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 from whisper_hailo.audio import load_audio
 
 av = pytest.importorskip("av", reason="the media extra is not installed")

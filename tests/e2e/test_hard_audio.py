@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, Command
-from tests.music_and_noise import music
+from tests.fakes.sounds import music
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray

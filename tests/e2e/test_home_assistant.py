@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import DEMO, Command
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 if find_spec("schemathesis") is None:

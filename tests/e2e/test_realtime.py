@@ -12,7 +12,7 @@ import pytest
 import soxr
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 from whisper_hailo.audio import load_audio
 from whisper_hailo_lab.clip_archives import unpack_clips
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 
 openai = pytest.importorskip(
     "openai", reason="openai is not installed: requirements/dev.txt"

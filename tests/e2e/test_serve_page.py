@@ -15,7 +15,7 @@ import soundfile
 
 from tests.e2e.browser import WAIT_MS, browser, contrast, opened
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("fastapi", reason="the server extra is not installed")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT
-from tests.e2e.served import serve
+from tests.e2e.serving import serve
 
 SYSTEMD = ROOT / "packaging" / "systemd"
 CAPTION = SYSTEMD / "whisper-hailo-caption.service"

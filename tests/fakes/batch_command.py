@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.batch_clock import segment
+from tests.fakes.batch_jobs import segment
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.batch import run as run_module
 from whisper_hailo.batch.cluster import RayCluster

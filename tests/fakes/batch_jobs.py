@@ -1,4 +1,4 @@
-"""Jobs of toy recordings, and workers that hear their names."""
+"""Jobs of toy recordings, workers that hear their names, and a clock that tests set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from tests.fakes.batch_clock import segment
 from whisper_hailo.batch import run as run_module
 from whisper_hailo.batch.fetching import Fetcher
 from whisper_hailo.batch.job import Job
@@ -19,7 +18,7 @@ from whisper_hailo.batch.shards import Share
 from whisper_hailo.batch.storage import Storage
 from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import Setup
-from whisper_hailo.core.types import Segment, Settings
+from whisper_hailo.core.types import Segment, Settings, Word
 from whisper_hailo.decoding.options import DecodingOptions
 
 SETTINGS: Final = Settings(
@@ -156,3 +155,28 @@ def results(folder: Path) -> dict[str, bytes]:
         for name, path in names.items()
         if not name.startswith(("runs", ".lock"))
     }
+
+
+class Clock:
+    """Stands still until it is put forward."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def segment(text: str, start_s: float = 0.0) -> Segment:
+    """A second of speech with a word, heard in a window that begins with it."""
+    word = Word(start_s + 0.25, start_s + 0.5, text, 0.9, (1,))
+    return Segment(
+        start_s,
+        start_s + 1.0,
+        text,
+        (1, 2),
+        -0.1,
+        0.0,
+        words=(word,),
+        window_start_s=start_s,
+    )

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.fakes.commands import given
 from tests.fakes.scripted_speech import Loudness, Speller, silence, speech
-from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.types import FloatArray

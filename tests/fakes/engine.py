@@ -1,4 +1,4 @@
-"""Recordings, an encoder and an engine that are made up, for tests of the schedule."""
+"""Recordings, encoders and an engine that are made up, for tests of transcription."""
 
 from __future__ import annotations
 
@@ -212,3 +212,20 @@ class AtOnce(WindowSource):
     def wait(self, coming: Future[Any]) -> bool:
         wait((coming,))
         return True
+
+
+class RecordingEncoder(Closing):
+    """An encoder that notes what it is given."""
+
+    def __init__(self, encoder: object, n_frames: int | None = None) -> None:
+        self._encoder = encoder
+        self.n_frames = n_frames
+        self.shapes: list[tuple[int, ...]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._encoder, name)
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.shapes.append(mel.shape)
+        features: FloatArray = self._encoder.encode(mel)  # type: ignore[attr-defined]
+        return features

@@ -1,4 +1,4 @@
-"""Sources that give what was prepared."""
+"""Sources that give what was prepared, and all of the sound that a source gives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.source import Block, LiveSource, Pace
 
 
 class Played(Closing):
@@ -90,3 +92,8 @@ class Steps(Closing):
 
     def close(self) -> None:
         pass
+
+
+def heard(source: LiveSource) -> FloatArray:
+    with source:
+        return np.concatenate([block.audio for block in source.blocks()])

@@ -12,7 +12,7 @@ import numpy as np
 import soxr
 from websockets.sync.client import connect
 
-from tests.fakes.http_server import RunningServer
+from tests.fakes.http_application import RunningServer
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray
 

@@ -1,4 +1,4 @@
-"""Detectors and engines that follow a script, and sounds that spell words."""
+"""Detectors and engines that follow a script, sounds that spell words, and their captions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ import numpy as np
 
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.segmenter import Segmenter
 from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
+
+FRAME = 512
+S = 0.9
+Q = 0.4
+N = 0.1
+"""Speech; too quiet to begin and loud enough to go on; silence."""
 
 
 def quick(**changed: Any) -> CaptionOptions:
@@ -167,3 +176,75 @@ class Failing(Speller):
         if self._calls in self._failing or -1 in self._failing:
             raise DeviceError("the device stalled; wait")
         return super().transcribe(buffer, language)
+
+
+def run(
+    audio: FloatArray,
+    recognizer: Any,
+    options: CaptionOptions | None = None,
+    sizes: Sequence[int] = (3200,),
+) -> tuple[list[Event], Captioner]:
+    ticks = itertools.count()
+    captioner = Captioner(
+        recognizer, Loudness(), options or quick(), now=lambda: next(ticks) / 100
+    )
+    events: list[Event] = []
+    at = 0
+    for size in itertools.cycle(sizes):
+        if at >= audio.size:
+            break
+        events += captioner.feed(audio[at : at + size])
+        at += size
+    events += captioner.finish()
+    return events, captioner
+
+
+def completed(events: Sequence[Event]) -> list[Completed]:
+    return [event for event in events if isinstance(event, Completed)]
+
+
+def texts(events: Sequence[Event]) -> str:
+    return " ".join(event.text for event in completed(events))
+
+
+class Told:
+    """Each frame's first sample is how likely it is to be speech."""
+
+    def reset(self) -> None:
+        pass
+
+    def probability(self, frame: FloatArray) -> float:
+        return float(frame[0])
+
+
+class Sure(Told):
+    """Takes every frame for speech."""
+
+    def probability(self, frame: FloatArray) -> float:
+        return S
+
+
+def frames(*probabilities: float) -> list[FloatArray]:
+    return [np.full(FRAME, probability, np.float32) for probability in probabilities]
+
+
+def segmenter(detector: Told | None = None, **options: float) -> Segmenter:
+    """Three frames of silence end speech, two of speech begin it, and one before belongs to it."""
+    defaults = {
+        "vad_threshold": 0.5,
+        "min_silence_s": 0.096,
+        "min_speech_s": 0.064,
+        "pre_roll_s": 0.032,
+    }
+    return Segmenter(detector or Told(), CaptionOptions(**{**defaults, **options}))  # type: ignore[arg-type]
+
+
+def signals(cutter: Segmenter, *probabilities: float) -> str:
+    """`S` where a segment starts, `E` where it ends (and is let go), else a dot."""
+    told = ""
+    for frame in frames(*probabilities):
+        change = cutter.push(frame)
+        told += {"started": "S", "ended": "E", None: "."}[change]
+        if change == "ended":
+            cutter.end_segment()
+    return told

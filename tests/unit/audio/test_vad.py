@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.music_and_noise import music, noise
+from tests.fakes.sounds import music, noise
 from whisper_hailo.audio.vad import (
     Speech,
     find_onset,

@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, load, save
 
-from tests.fakes.watched_graphs import in_float16
+from tests.fakes.graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_file import ForeignEncoder, load_message

@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from tests.fakes.watched_graphs import add_what_it_is_told, in_float16
+from tests.fakes.graphs import add_what_it_is_told, in_float16
 from tests.unit.backends.conftest import EXPORTS
 from whisper_hailo.backends import optimum, session
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder

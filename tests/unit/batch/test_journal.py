@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.batch_clock import segment
+from tests.fakes.batch_jobs import segment
 from whisper_hailo.batch.journal import Journal
 from whisper_hailo.batch.tasks import Failure, Outcome, PieceResult
 from whisper_hailo.core.errors import OutputError

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.batch_clock import segment
-from tests.fakes.batch_jobs import JOB
+from tests.fakes.batch_jobs import JOB, segment
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.batch.records import (
     join_pieces,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.fakes.batch_clock import Clock, segment
+from tests.fakes.batch_jobs import Clock, segment
 from whisper_hailo.batch import workers
 from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import (

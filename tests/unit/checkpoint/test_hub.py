@@ -15,8 +15,8 @@ from typing import NoReturn
 import huggingface_hub
 import pytest
 
+from tests.fakes.file_server import silent
 from tests.fakes.model_hub import COMMIT, serving, use_hub
-from tests.silent import silent
 from whisper_hailo.checkpoint import hub
 from whisper_hailo.checkpoint.hub import fetch_files
 from whisper_hailo.core.errors import (

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from tests.fakes.command_help import full_help_of, help_of, rows_of
+from tests.fakes.commands import full_help_of, help_of, rows_of
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.app import COMMAND_GROUPS, GROUPS, LABORATORY, run
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from tests.fakes.commands import given
 from tests.fakes.messages import missing_data
-from tests.fakes.settings_file import given
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import ExitCode

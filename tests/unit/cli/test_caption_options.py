@@ -18,8 +18,8 @@ import pytest
 import soundfile
 
 from tests import moonshine_stand_in
+from tests.fakes.live_sources import heard
 from tests.fakes.sounds import similarity, tone, write
-from tests.fakes.source_audio import heard
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.caption_options import (
     CaptionModel,

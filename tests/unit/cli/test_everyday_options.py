@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.fakes.command_help import full_help_of, help_of, rows_of
+from tests.fakes.commands import full_help_of, help_of, rows_of
 from whisper_hailo.cli.everyday_options import EVERYDAY_OPTIONS
 
 SCREEN_LINES = 24

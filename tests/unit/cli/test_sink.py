@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.progress import Progress

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from whisper_hailo.cli.untranscribed import describe_untranscribed, warn_untranscribed
 from whisper_hailo.core.types import UntranscribedSpeech
 

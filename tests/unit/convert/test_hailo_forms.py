@@ -12,8 +12,8 @@ import onnxruntime
 import pytest
 
 from tests.checkpoints import TOY, Arrays, config_of, random_arrays, write_checkpoint
+from tests.fakes.model_sizes import MODELS, Weightless, inferred
 from tests.fakes.plain_whisper import Values, decode, encode
-from tests.fakes.weightless_models import MODELS, Weightless, inferred
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.onnx_graph import Graph, write_graph
 from whisper_hailo.convert.hailo_forms import (

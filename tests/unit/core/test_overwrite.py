@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.results import transcript
 from tests.fakes.sounds import tone, write
-from tests.fakes.transcripts import transcript
 from tests.unit.live.outputs.test_files import EVENTS
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.overwrite import Signature, file_id, refuse_foreign

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.model_sizes import TOY_TOKENS, toy_spec
-from tests.fakes.spoken_words import word
+from tests.fakes.words import word
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import Segment, Word

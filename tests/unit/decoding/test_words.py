@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes.spoken_words import word
+from tests.fakes.words import word
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.words import (
     join_punctuation,

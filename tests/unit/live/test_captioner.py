@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.captioned_audio import completed, run, texts
 from tests.fakes.scripted_speech import (
     Fickle,
     Loudness,
     Speller,
+    completed,
     quick,
+    run,
     silence,
     speech,
     spoken,
+    texts,
 )
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray

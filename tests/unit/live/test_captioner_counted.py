@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes.counted_frames import FRAME
 from tests.fakes.scripted_speech import (
+    FRAME,
     Failing,
     Loudness,
     Speller,

@@ -9,9 +9,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.captioned_audio import completed, run, texts
-from tests.fakes.counted_frames import FRAME, S, Sure, frames, segmenter, signals
-from tests.fakes.scripted_speech import Speller, silence, speech
+from tests.fakes.scripted_speech import (
+    FRAME,
+    S,
+    Speller,
+    Sure,
+    completed,
+    frames,
+    run,
+    segmenter,
+    signals,
+    silence,
+    speech,
+    texts,
+)
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, BufferWord, FloatArray
 from whisper_hailo.live.cuts import find_cut

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.fakes.caption_events import (
+from tests.fakes.results import (
     AWAY,
     BACK,
     DONE,

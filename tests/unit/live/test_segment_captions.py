@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes.captioned_audio import completed, run, texts
 from tests.fakes.scripted_speech import (
     Loudness,
     Speller,
+    completed,
     quick,
+    run,
     silence,
     speech,
     spoken,
+    texts,
 )
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord
 from whisper_hailo.live.captioner import Captioner

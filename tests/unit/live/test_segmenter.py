@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.fakes.counted_frames import (
+from tests.fakes.scripted_speech import (
     FRAME,
     N,
     Q,
@@ -13,10 +13,10 @@ from tests.fakes.counted_frames import (
     Sure,
     Told,
     frames,
+    quick,
     segmenter,
     signals,
 )
-from tests.fakes.scripted_speech import quick
 from whisper_hailo.live.segmenter import Segmenter
 
 

@@ -12,9 +12,15 @@ import numpy as np
 import pytest
 import soxr
 
-from tests.fakes.captioned_audio import completed
 from tests.fakes.live_sources import Steps
-from tests.fakes.scripted_speech import Loudness, Speller, quick, silence, speech
+from tests.fakes.scripted_speech import (
+    Loudness,
+    Speller,
+    completed,
+    quick,
+    silence,
+    speech,
+)
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.protocols import Closing

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tests.fakes.captioned_audio import completed, run, texts
-from tests.fakes.scripted_speech import Speller, silence, speech
+from tests.fakes.scripted_speech import Speller, completed, run, silence, speech, texts
 from whisper_hailo.core.types import BufferText
 from whisper_hailo.live.events import Event, Untranscribed
 from whisper_hailo.transcription.partials import PartialBuffer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.http_server import RunningServer, run_server
+from tests.fakes.http_application import RunningServer, run_server
 from tests.fakes.micro_service import MicroService
 from whisper_hailo import Transcriber
 

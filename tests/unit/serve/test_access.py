@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.fakes.http_server import run_server
+from tests.fakes.http_application import TRANSCRIPTIONS, client, run_server, transcribe
 from tests.fakes.micro_service import MicroService
 from whisper_hailo.http import connections
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions

@@ -17,7 +17,7 @@ import soundfile
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.client import AsyncTcpClient
 
-from tests.fakes.http_server import RunningServer
+from tests.fakes.http_application import RunningServer
 from tests.fakes.micro_service import DEMO, MicroService
 from tests.fakes.page_server import connect, serve
 from tests.fakes.realtime_client import BUFFER, pcm, talk

@@ -12,8 +12,7 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.fakes.http_server import run_server
+from tests.fakes.http_application import TRANSCRIPTIONS, client, run_server, transcribe
 from tests.fakes.micro_service import DEMO, LONG, MicroService
 from tests.patience import PATIENCE_S, wait_for
 from whisper_hailo.audio import load_audio

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.fakes.http_client import client, transcribe
+from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import (
     OPTIONS,
     MicroService,

@@ -12,8 +12,7 @@ import pytest
 from wyoming.client import AsyncTcpClient
 from wyoming.info import Describe, Info
 
-from tests.fakes.http_client import client, transcribe
-from tests.fakes.http_server import run_server
+from tests.fakes.http_application import client, run_server, transcribe
 from tests.fakes.micro_service import DEMO, DEMO_TEXT, OPTIONS, SHORT, MicroService
 from tests.fakes.realtime_client import URL, talk
 from tests.fakes.wyoming_client import (

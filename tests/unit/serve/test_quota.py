@@ -7,8 +7,7 @@ import weakref
 
 import pytest
 
-from tests.fakes.http_client import client
-from tests.fakes.http_server import run_server
+from tests.fakes.http_application import client, run_server
 from tests.fakes.micro_service import MicroService
 from tests.fakes.realtime_client import BUFFER, talk
 from tests.patience import wait_for

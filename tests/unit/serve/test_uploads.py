@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.fakes.http_application import TRANSCRIPTIONS, client, transcribe
 from tests.fakes.micro_service import MicroService
 from whisper_hailo.serve import access
 from whisper_hailo.serve.options import LimitOptions

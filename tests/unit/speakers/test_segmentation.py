@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fakes.constant_graph import write_constant_graph
+from tests.fakes.graphs import write_constant_graph
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.speakers.segmentation import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes.timed_texts import JAPANESE_TEXT, THAI_TEXT, speak
+from tests.fakes.words import JAPANESE_TEXT, THAI_TEXT, speak
 from whisper_hailo.text.break_points import (
     BOUND,
     CLAUSE,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.timed_texts import (
+from tests.fakes.words import (
     CHINESE_TEXT,
     ENGLISH,
     JAPANESE_TEXT,

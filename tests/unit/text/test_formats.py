@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from tests.unit.live.outputs.test_files import EVENTS
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.sink import Sink

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.formats import render

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.fakes.transcripts import transcript
+from tests.fakes.results import transcript
 from whisper_hailo.core.types import Segment, Settings, Timings, Word
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import (

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
+from tests.fakes.engine import RecordingEncoder
 from tests.fakes.model_sizes import TINY, TOY_TOKENS
-from tests.fakes.recording_encoder import RecordingEncoder
-from tests.fakes.spoken_words import word
-from tests.fakes.words import TOKENIZER
+from tests.fakes.words import TOKENIZER, word
 from tests.near_ties import counted_near_ties
 from tests.shared import converted
 from tests.unit.transcription.test_decoder_engine import Rows

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from tests.fakes.engine import RecordingEncoder
 from tests.fakes.model_sizes import toy_spec
-from tests.fakes.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan

@@ -20,11 +20,11 @@ from tests.fakes.engine import (
     Chip,
     Encoder,
     Interpreter,
+    RecordingEncoder,
     noise,
     recording_of,
     texts,
 )
-from tests.fakes.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OutputError

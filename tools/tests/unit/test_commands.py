@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.recorded_calls import Asked
+from tests.fakes.commands import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.spec import HefRecord
 from whisper_hailo_tools.check.graph import Section

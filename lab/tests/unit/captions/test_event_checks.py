@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes.caption_events import (
+from tests.fakes.results import (
     AWAY,
     BACK,
     DONE,

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fakes.hef_server import Server, serving
-from tests.silent import silent
+from tests.fakes.file_server import Server, serving, silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from whisper_hailo.backends.hailo import hef_catalog, hef_download
 from whisper_hailo.backends.hailo.hef_catalog import (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.fakes.commands import given
 from tests.fakes.messages import missing_data
-from tests.fakes.settings_file import given
 from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run

@@ -22,7 +22,7 @@ from tests.checkpoints import (
     write_checkpoint,
 )
 from tests.fakes.decoder_inputs import values_of_codes
-from tests.fakes.deep_graphs import DEEP, checkpoint, open_session
+from tests.fakes.graphs import DEEP, checkpoint, open_session
 from tests.fakes.plain_whisper import (
     Values,
     convolve,

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
-from tests.fakes.deep_graphs import DEEP, checkpoint, open_session
+from tests.fakes.graphs import DEEP, checkpoint, open_session
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import measure_peaks

@@ -10,12 +10,16 @@ import pytest
 
 from tests.fakes.model_sizes import TOY
 from tests.fakes.scripted_decoder import (
+    END,
     EOT,
+    Odds,
+    OddsTreeDecoder,
     ScriptedDecoder,
     State,
     decode,
+    logprobs,
+    unruled,
 )
-from tests.fakes.search_choices import END, Odds, OddsTreeDecoder, logprobs, unruled
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.options import (

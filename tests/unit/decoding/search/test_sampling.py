@@ -9,13 +9,15 @@ import pytest
 
 from tests.fakes.model_sizes import TOY, TOY_TOKENS
 from tests.fakes.scripted_decoder import (
+    END,
     EOT,
     PREFIX,
     ScriptedDecoder,
     State,
     decode,
+    logprobs,
+    unruled,
 )
-from tests.fakes.search_choices import END, logprobs, unruled
 from tests.fakes.two_token_decoder import (
     TwoTokenDecoder,
     two_token_decoder,

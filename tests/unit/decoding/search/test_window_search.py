@@ -10,10 +10,10 @@ import pytest
 
 from tests.fakes.scripted_decoder import (
     EOT,
+    OddsTreeDecoder,
     ScriptedDecoder,
     decode,
 )
-from tests.fakes.search_choices import OddsTreeDecoder
 from whisper_hailo.decoding.options import (
     DecodingOptions,
     SearchOptions,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fakes.live_sources import heard
 from tests.fakes.sounds import similarity, tone, write
-from tests.fakes.source_audio import heard
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.file import FileSource, PcmSource

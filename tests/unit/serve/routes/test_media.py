@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.fakes.http_client import client, transcribe
+from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,

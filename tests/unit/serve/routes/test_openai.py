@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.fakes.http_application import TRANSCRIPTIONS, client, transcribe
 from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.fakes.http_client import client, transcribe
+from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import DEMO, DEMO_TEXT, MicroService
 
 pytestmark = pytest.mark.slow

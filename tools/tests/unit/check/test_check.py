@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
-from tests.fakes.weightless_models import MODELS, Weightless, inferred
+from tests.fakes.model_sizes import MODELS, Weightless, inferred
 from tools.tests.unit.check.findings import only_finding, rules_of
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_graph

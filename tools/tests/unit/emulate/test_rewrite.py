@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from tests.fakes.weightless_models import MODELS, Weightless, inferred
+from tests.fakes.model_sizes import MODELS, Weightless, inferred
 from tools.tests.unit.emulate import graphs
 from whisper_hailo.convert.hailo_forms import (
     FixedSizes,

@@ -19,7 +19,7 @@ import soundfile
 import soxr
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.fakes.http_server import RunningServer, run_server
+from tests.fakes.http_application import RunningServer, run_server
 from tests.fakes.micro_service import DEMO, DEMO_TEXT, GERMAN, MicroService
 from tests.fakes.realtime_client import (
     BUFFER,

@@ -15,7 +15,7 @@ from wyoming.event import Event
 from wyoming.info import Describe
 from wyoming.ping import Ping
 
-from tests.fakes.http_client import client, transcribe
+from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import DEMO, DEMO_TEXT, LONG, MicroService
 from tests.fakes.wyoming_client import (
     heard,

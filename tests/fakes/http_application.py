@@ -1,4 +1,4 @@
-"""The HTTP application behind a real socket, as the command serves it."""
+"""The HTTP application, behind a real socket and with a client in this process."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from tests.fakes.micro_service import MicroService
+from starlette.testclient import TestClient
+
+from tests.fakes.micro_service import SHORT, MicroService
 from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
+
+TRANSCRIPTIONS = "/v1/audio/transcriptions"
 
 
 @dataclass
@@ -68,3 +74,22 @@ def run_server(
         server.should_exit = True
         thread.join()
         micro.service.ending = before
+
+
+def client(micro: MicroService, safety: SafetyOptions | None = None) -> TestClient:
+    """Return a client of a service."""
+    safety = safety or SafetyOptions()
+    app = make_app(micro.service, "127.0.0.1", safety)
+    return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
+
+
+def transcribe(
+    web: TestClient, path: Path = SHORT, url: str = TRANSCRIPTIONS, /, **fields: Any
+) -> Any:
+    """Return the answer to an upload."""
+    headers = fields.pop("headers", None)
+    data = {"model": "whisper-1", **fields}
+    with path.open("rb") as file:
+        return web.post(
+            url, data=data, files={"file": (path.name, file)}, headers=headers
+        )

@@ -1,8 +1,9 @@
-"""A local server of files, as those who publish HEFs have."""
+"""Local servers: one of files, as publishers of HEFs have, and one that says nothing."""
 
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,3 +54,10 @@ def serving() -> Iterator[Server]:
         httpd.shutdown()
         thread.join()
         httpd.server_close()
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """Its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
