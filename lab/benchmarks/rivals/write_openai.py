@@ -5,37 +5,35 @@ Runs in the environment of openai-whisper.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 
+from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo_lab.formats.ggml import openai_name
 
 
 def main() -> None:
-    checkpoint = Path(sys.argv[1])
+    checkpoint = Checkpoint(Path(sys.argv[1]))
     out = Path(sys.argv[2])
-    config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+    config = checkpoint.config
     dims = {
-        "n_mels": config["num_mel_bins"],
-        "n_vocab": config["vocab_size"],
-        "n_audio_ctx": config["max_source_positions"],
-        "n_audio_state": config["d_model"],
-        "n_audio_head": config["encoder_attention_heads"],
-        "n_audio_layer": config["encoder_layers"],
-        "n_text_ctx": config["max_target_positions"],
-        "n_text_state": config["d_model"],
-        "n_text_head": config["decoder_attention_heads"],
-        "n_text_layer": config["decoder_layers"],
+        "n_mels": config.dims.n_mels,
+        "n_vocab": config.dims.n_vocab,
+        "n_audio_ctx": config.dims.n_audio_ctx,
+        "n_audio_state": config.dims.d_model,
+        "n_audio_head": config.dims.n_encoder_heads,
+        "n_audio_layer": config.dims.n_encoder_layers,
+        "n_text_ctx": config.dims.n_text_ctx,
+        "n_text_state": config.dims.d_model,
+        "n_text_head": config.dims.n_decoder_heads,
+        "n_text_layer": config.dims.n_decoder_layers,
     }
-    arrays = {}
-    for file in sorted(checkpoint.glob("*.safetensors")):
-        for name, array in load_file(file).items():
-            if name != "proj_out.weight":
-                arrays[openai_name(name.removeprefix("model."))] = array.float()
+    shapes = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
+    arrays = {
+        openai_name(name): torch.from_numpy(checkpoint.read(name)) for name in shapes
+    }
     torch.save({"dims": dims, "model_state_dict": arrays}, out)
 
 
