@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Final
 
 from whisper_hailo.core.types import BufferText, BufferWord
@@ -22,6 +23,10 @@ DOUBT_S: Final = 2.0
 """Agreement over so much audio commits a doubtful word, too: it may not hold up all that follow.
 Of 446 words of people (base, tiny.en) 1.5 % are others than in the final text, and 95 % settle
 within 6.7 and 4.4 s; with 3 s for words below 0.5 it is 2.0 %, and 7.9 s for both."""
+
+PLACE_S: Final = 4.0
+"""A place in the text at which words have changed for so long is committed with the one that two
+hypotheses in a row have: two spellings of a name, in turns, may not hold up all that follow."""
 
 _COLLAPSE: Final = 4
 _COLLAPSE_FACTOR: Final = 3
@@ -48,13 +53,15 @@ class Tentative:
     """A word that may still change, as recognised last.
 
     Attributes:
-        since_s: length of the buffer in which it was first heard at this place.
+        since_s: length of the buffer in which it was first heard.
+        place_s: length of the buffer in which a word was first heard at its place.
         n_hypotheses: consecutive hypotheses that have it.
     """
 
     word: BufferWord
     since_s: float
-    n_hypotheses: int = 1
+    place_s: float
+    n_hypotheses: int = 0
 
 
 @dataclass(slots=True)
@@ -103,19 +110,17 @@ class RunningText:
         While the language is not sure, nothing may be committed.
         """
         words = self.words_behind_committed(result)
-        n_agreed = self._count_agreed(words)
+        followed = self._follow_words(words, length_s)
+        n_lost = len(self.tentative) - _count_repeated(followed)
         self.ends_clause = False
-        if not self.is_collapsed and self._is_collapse(words, n_agreed):
+        if not self.is_collapsed and self._is_collapse(len(words), n_lost):
             self.is_collapsed = True
             return
         self.is_collapsed = False
-        self.n_corrected += len(self.tentative) - n_agreed
-        tentative = []
-        for word, item in zip(words[:n_agreed], self.tentative[:n_agreed], strict=True):
-            tentative.append(Tentative(word, item.since_s, item.n_hypotheses + 1))
-        for word in words[n_agreed:]:
-            tentative.append(Tentative(word, length_s))
-        self.tentative = tentative
+        self.n_corrected += n_lost
+        self.tentative = [
+            replace(item, n_hypotheses=item.n_hypotheses + 1) for item in followed
+        ]
         self.guess = result.guess
         if len(result.text) > self.n_characters:
             self.n_characters = len(result.text)
@@ -126,7 +131,8 @@ class RunningText:
     def finish(self, result: BufferText) -> tuple[BufferWord, ...]:
         """Return all words of the segment after its last hypothesis, with times if it has them."""
         words = self.words_behind_committed(result)
-        self.n_corrected += len(self.tentative) - self._count_agreed(words)
+        n_repeated = _count_repeated(self._follow_words(words, length_s=0.0))
+        self.n_corrected += len(self.tentative) - n_repeated
         word_of_token: list[BufferWord] = []  # for each token of the last hypothesis
         for word in result.words:
             word_of_token += [word] * len(word.tokens)
@@ -162,29 +168,44 @@ class RunningText:
             cut_s: where the cut is.
             length_s: length of the buffer of that hypothesis.
         """
-        n_agreed = self._count_agreed(words)
-        rest: list[Tentative] = []
-        for index in range(len(words) - n_rest, len(words)):
-            item = Tentative(words[index], length_s)
-            if index < n_agreed:
-                item = replace(self.tentative[index], word=words[index])
-            rest.append(replace(item, since_s=item.since_s - cut_s))
+        rest = []
+        followed = self._follow_words(words, length_s)
+        for item in followed[len(words) - n_rest :]:
+            moved = replace(
+                item,
+                since_s=item.since_s - cut_s,
+                place_s=item.place_s - cut_s,
+                n_hypotheses=max(1, item.n_hypotheses),
+            )
+            rest.append(moved)
         return rest
 
-    def _count_agreed(self, words: Sequence[BufferWord]) -> int:
-        """Return how many tentative words a hypothesis keeps."""
-        n_agreed = 0
-        for item, word in zip(self.tentative, words, strict=False):
-            if not _is_same_word(item.word, word):
-                break
-            n_agreed += 1
-        return n_agreed
+    def _follow_words(
+        self, words: Sequence[BufferWord], length_s: float
+    ) -> list[Tentative]:
+        """Return the words of a hypothesis, as old as the tentative ones that they stand for.
 
-    def _is_collapse(self, words: Sequence[BufferWord], n_agreed: int) -> bool:
+        A word that changes makes those behind it no younger. New ones are in no hypothesis yet.
+        """
+        old_texts = [_spelling(item.word) for item in self.tentative]
+        texts = [_spelling(word) for word in words]
+        followed = []
+        matcher = SequenceMatcher(None, old_texts, texts, autojunk=False)
+        for tag, old_begin, old_end, begin, end in matcher.get_opcodes():
+            old = self.tentative[old_begin:old_end]
+            for index, word in enumerate(words[begin:end]):
+                if tag == "equal":
+                    item = replace(old[index], word=word)
+                else:
+                    place_s = old[index].place_s if index < len(old) else length_s
+                    item = Tentative(word, length_s, place_s)
+                followed.append(item)
+        return followed
+
+    def _is_collapse(self, n_words: int, n_lost: int) -> bool:
         """Return whether a hypothesis leaves little of what is shown."""
-        n_shown = len(self.tentative)
-        is_short = _COLLAPSE_FACTOR * len(words) <= n_shown
-        return is_short and n_shown - n_agreed >= _COLLAPSE
+        is_short = _COLLAPSE_FACTOR * n_words <= len(self.tentative)
+        return is_short and n_lost >= _COLLAPSE
 
     def _commit(self, length_s: float) -> None:
         """Commit settled words, in order; the last one of a hypothesis may be incomplete."""
@@ -210,15 +231,18 @@ class RunningText:
         if probability is not None and probability < MIN_PROBABILITY:
             settle_s = max(settle_s, DOUBT_S)
         is_old = item.since_s <= length_s - settle_s + _LENGTH_ERROR_S
+        is_old |= item.place_s <= length_s - PLACE_S + _LENGTH_ERROR_S
         return is_old and item.n_hypotheses >= 2
 
 
-def _is_same_word(old: BufferWord, new: BufferWord) -> bool:
-    """Return whether two hypotheses have a word, with whatever marks and capitals."""
-    if old.tokens == new.tokens:
-        return old.text == new.text
-    old_text = old.text.casefold().strip(MARKS)
-    return bool(old_text) and old_text == new.text.casefold().strip(MARKS)
+def _count_repeated(followed: Iterable[Tentative]) -> int:
+    """Count the words of a hypothesis that an earlier one has."""
+    return sum(item.n_hypotheses > 0 for item in followed)
+
+
+def _spelling(word: BufferWord) -> str:
+    """Return what hypotheses compare of a word: its letters, or its marks if it has none."""
+    return word.text.casefold().strip(MARKS) or word.text
 
 
 def _ends_clause(word: BufferWord, length_s: float) -> bool:

@@ -14,6 +14,7 @@ from whisper_hailo.live.commit_policy import (
     CLAUSE_S,
     DOUBT_S,
     MIN_PROBABILITY,
+    PLACE_S,
     SENTENCE_S,
     RunningText,
     Tentative,
@@ -99,10 +100,9 @@ def test_running_text_changed_word_holds_back_later_words() -> None:
     text.update(hypothesis(1, 2, 3, 4), 1.0)
     text.update(hypothesis(1, 5, 3, 4), 2.0)
     assert token_ids(text.committed) == [1]
-    assert [old.n_hypotheses for old in text.tentative] == [1, 1, 1], (
-        "the words behind it start again"
-    )
-    assert text.n_corrected == 3
+    assert [item.n_hypotheses for item in text.tentative] == [1, 2, 2]
+    assert [item.since_s for item in text.tentative] == [2.0, 1.0, 1.0]
+    assert text.n_corrected == 1
     text.update(hypothesis(1, 5, 3, 4), 2.5)
     assert token_ids(text.committed) == [1]
     text.update(hypothesis(1, 5, 3, 4), 3.0)
@@ -110,9 +110,43 @@ def test_running_text_changed_word_holds_back_later_words() -> None:
     assert text.settled_s == 2.0
 
 
-@pytest.mark.parametrize(
-    "other", [BufferWord(" w9", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
-)
+def test_running_text_inserted_word_leaves_ages_of_others() -> None:
+    text = RunningText(1.0)
+    text.update(hypothesis(2, 3, 4), 1.0)
+    text.update(hypothesis(1, 2, 3, 4), 1.5)
+    assert [item.since_s for item in text.tentative] == [1.5, 1.0, 1.0, 1.0]
+    assert text.n_corrected == 0
+    text.update(hypothesis(1, 2, 3, 4), 2.5)
+    assert token_ids(text.committed) == [1, 2, 3]
+
+
+def test_running_text_place_that_keeps_changing_is_committed() -> None:
+    text = RunningText(2.0)
+    start_s = 1.0
+    text.update(hypothesis(1, 8, 9), start_s)
+    for index in range(7):  # a word that is never two seconds old
+        last = 5 + index // 2 % 2
+        text.update(hypothesis(last, 8, 9), start_s + 0.5 * (index + 1))
+        assert text.committed == []
+    text.update(hypothesis(last, 8, 9), start_s + PLACE_S)
+    assert token_ids(text.committed) == [last, 8]
+
+
+def test_running_text_place_whose_last_word_is_new_waits() -> None:
+    text = RunningText(2.0)
+    text.update(hypothesis(1, 8, 9), 1.0)
+    text.update(hypothesis(5, 8, 9), 1.0 + PLACE_S)
+    assert text.committed == []
+
+
+def test_running_text_words_behind_a_replaced_one_have_new_places() -> None:
+    text = RunningText(2.0)
+    text.update(hypothesis(1), 1.0)
+    text.update(hypothesis(5, 6, 7), 3.0)
+    assert [item.place_s for item in text.tentative] == [1.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("other", [BufferWord(" w9", (9,)), BufferWord(" w9", (2,))])
 def test_running_text_other_letters_or_tokens_are_changes(
     other: BufferWord,
 ) -> None:
@@ -120,7 +154,7 @@ def test_running_text_other_letters_or_tokens_are_changes(
     text.update(hypothesis(1, 2, 3), 1.0)
     text.update(BufferText((*hypothesis(1).words, other, *hypothesis(3).words)), 2.0)
     assert token_ids(text.committed) == [1]
-    assert text.n_corrected == 2
+    assert text.n_corrected == 1
 
 
 def test_running_text_counts_corrected_words() -> None:
@@ -211,9 +245,9 @@ def test_running_text_rest_after_cut_keeps_its_age() -> None:
     text.update(hypothesis(1, 2, 3, 4), 3.0)
     rest = text.split_rest(hypothesis(1, 2, 3, 4, 5).words, 3, 1.5, 3.5)
     assert rest == [
-        Tentative(BufferWord(" w3", (3,)), 0.5, 2),
-        Tentative(BufferWord(" w4", (4,)), 1.5, 1),
-        Tentative(BufferWord(" w5", (5,)), 2.0, 1),
+        Tentative(BufferWord(" w3", (3,)), 0.5, 0.5, 2),
+        Tentative(BufferWord(" w4", (4,)), 1.5, 1.5, 1),
+        Tentative(BufferWord(" w5", (5,)), 2.0, 2.0, 1),
     ]
 
 
