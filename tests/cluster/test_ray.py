@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -85,7 +86,15 @@ def test_killed_workers_nodes_and_drivers_lose_nothing(
     assert transcripts(tmp_path / "job") == straight
 
 
-def test_node_that_joins_is_used_and_one_that_leaves_is_not_missed(
+def seconds_to_task(begin_s: float, spared: set[int]) -> float:
+    """Return the seconds until a task runs in a process that did not run before."""
+    while not set(processes(TRANSCRIBES)) - spared:
+        time.sleep(0.1)
+        assert time.monotonic() - begin_s < PATIENCE_S
+    return time.monotonic() - begin_s
+
+
+def test_node_that_joins_is_used_and_one_that_leaves_costs_its_shard(
     environment: dict[str, str],
     manifest: Path,
     tmp_path: Path,
@@ -102,15 +111,22 @@ def test_node_that_joins_is_used_and_one_that_leaves_is_not_missed(
         time.sleep(5)
         assert not parts.exists(), "no node can do anything"
         add_node(environment)
-        n_parts = 0
-        while not n_parts:
+        first_s = seconds_to_task(time.monotonic(), set())
+        while not any(parts.glob("part-*")):
             time.sleep(0.2)
             assert driver.poll() is None
-            n_parts = len(list(parts.glob("part-*")))
         (node,) = set(processes(RUNS_A_NODE)) - set(heads_own)
+        first_nodes = set(processes("ray::"))
         add_node(environment)
+        second_s = seconds_to_task(time.monotonic(), first_nodes)
         os.kill(node, signal.SIGKILL)
+        written = {path: path.stat().st_ino for path in parts.glob("part-*")}
         assert driver.wait(PATIENCE_S) == 3
+    sys.stdout.write(
+        f"a task runs {first_s:.1f} and {second_s:.1f} s after nodes joined\n"
+    )
+    # Nothing that was done is done again: a node costs what runs on its one processor.
+    assert {path: path.stat().st_ino for path in written} == written
     assert transcripts(tmp_path / "job") == transcripts(tmp_path / "straight")
 
 
