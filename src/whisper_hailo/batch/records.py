@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.batch.storage import redact
@@ -18,12 +18,16 @@ from whisper_hailo.core.types import (
     Settings,
     Timings,
     Transcript,
+    UntranscribedSpeech,
     Word,
 )
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.text.formats import JSON, render
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.text.transcript_json import JSON_VERSION, drop_words, verbose_json
+
+TRUNCATED: Final = "truncated"
+"""Kind of the warning that a recording breaks off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class JobSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class TranscriptWarning:
     """What is wrong with a transcript: its recording breaks off, or speech has no text."""
 
     kind: str
@@ -77,14 +81,13 @@ def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
     )
 
 
-def find_warnings(result: PieceResult) -> list[Warned]:
+def find_warnings(result: PieceResult) -> list[TranscriptWarning]:
     """Return what is wrong with the result of a recording."""
-    warnings = [Warned("truncated", message) for message in result.warnings]
-    lost_s = sum(speech.end_s - speech.start_s for speech in result.untranscribed)
+    warnings = [TranscriptWarning(TRUNCATED, message) for message in result.warnings]
     if result.untranscribed:
-        warnings.append(
-            Warned("untranscribed", f"{lost_s:.1f} s of speech without text")
-        )
+        lost_s = sum(speech.end_s - speech.start_s for speech in result.untranscribed)
+        message = f"{lost_s:.1f} s of speech without text"
+        warnings.append(TranscriptWarning("untranscribed", message))
     return warnings
 
 
@@ -123,6 +126,14 @@ def read_record(record: dict[str, Any]) -> tuple[Item, PieceResult]:
         end_s=record["duration"],
         language=record["language"],
         segments=tuple(_read_segment(entry) for entry in record["segments"]),
+        untranscribed=tuple(
+            UntranscribedSpeech(**entry) for entry in record["untranscribed"]
+        ),
+        warnings=tuple(
+            warning["message"]
+            for warning in record["warnings"]
+            if warning["kind"] == TRUNCATED
+        ),
     )
     return Item(record["id"], record["audio"]), result
 

@@ -84,7 +84,12 @@ def test_record_warns_of_lost_speech_and_broken_recordings() -> None:
 
 @pytest.mark.parametrize("has_words", [True, False])
 def test_read_record_is_the_inverse(has_words: bool) -> None:
-    text = make_record(ITEM, RESULT, replace(JOB, has_words=has_words))
+    lost = (
+        UntranscribedSpeech(1.0, 2.5, "unlikely"),
+        UntranscribedSpeech(3.0, 4.0, "left_out", "de"),
+    )
+    whole = replace(RESULT, untranscribed=lost, warnings=("breaks off",))
+    text = make_record(ITEM, whole, replace(JOB, has_words=has_words))
     item, result = read_record(json.loads(text))
     assert item.id == ITEM.id
     assert make_record(replace(item, metadata=ITEM.metadata), result, JOB) == text
