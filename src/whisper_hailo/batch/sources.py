@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from whisper_hailo.audio import AUDIO_SUFFIXES
 from whisper_hailo.batch.manifest import (
@@ -71,21 +71,36 @@ class FoundRecording:
         )
 
 
+InputKind: TypeAlias = Literal["folder", "pattern", "recording", "manifest"]
+
+
+def classify_input(word: str) -> InputKind:
+    """Return what an input names, a path or an address.
+
+    Addresses are not asked: without an ending of recordings or manifests they are folders.
+    """
+    if is_address(word):
+        # What a web server is asked for with a `?` is no pattern.
+        is_pattern = bool(_PATTERN & set(word)) and not word.startswith("http")
+        name = word.partition("?")[0]
+        is_folder = not _is_recording(name) and not _is_manifest(name)
+    else:
+        is_pattern = bool(_PATTERN & set(word)) and not os.path.lexists(word)
+        name = word
+        is_folder = os.path.isdir(word)
+    if is_pattern:
+        return "pattern"
+    if is_folder:
+        return "folder"
+    return "recording" if _is_recording(name) else "manifest"
+
+
 def only_manifest(words: Sequence[str]) -> str | None:
     """Return the manifest that is the only input, by its path or address; `None` if it is not."""
-    if len(words) != 1:
+    if len(words) != 1 or classify_input(words[0]) != "manifest":
         return None
     (word,) = words
-    if is_address(word):
-        is_manifest = word.partition("?")[0].lower().endswith(MANIFEST_SUFFIXES)
-        return word if is_manifest and "*" not in word else None
-    if os.path.isdir(word) or _is_pattern(word) or _is_recording(word):
-        return None
-    return str(Path(word).absolute())
-
-
-def _is_pattern(word: str) -> bool:
-    return bool(_PATTERN & set(word)) and not os.path.lexists(word)
+    return word if is_address(word) else str(Path(word).absolute())
 
 
 def list_sources(
@@ -179,16 +194,17 @@ def find_recordings(word: str) -> Iterator[Item | FoundRecording]:
     Raises:
         AudioError: a folder or a list cannot be read.
     """
+    kind = classify_input(word)
     if is_address(word):
-        yield from _find_at_address(word)
-    elif os.path.isdir(word):
+        yield from _find_at_address(word, kind)
+    elif kind == "folder":
         yield from _find_in_folder(Path(word))
-    elif _is_pattern(word):
+    elif kind == "pattern":
         root = str(Path(word[: _pattern_start(word)]).absolute())
         for name in sorted(glob.glob(word, recursive=True)):
-            if strip_suffix(name) != name:
+            if _is_recording(name):
                 yield FoundRecording(str(Path(name).absolute()), root)
-    elif _is_recording(word):
+    elif kind == "recording":
         path = Path(word).absolute()
         if not os.path.lexists(path):
             raise AudioError(f"{display_path(word)} does not exist; check the path")
@@ -211,18 +227,16 @@ def _find_in_folder(folder: Path) -> Iterator[FoundRecording]:
         logger.info("%s: hidden files are skipped: %d", display_path(folder), n_hidden)
 
 
-def _find_at_address(word: str) -> Iterator[Item | FoundRecording]:
-    plain = word.partition("?")[0]
-    is_pattern = bool(_PATTERN & set(word)) and not word.startswith("http")
-    if not is_pattern and plain.lower().endswith(MANIFEST_SUFFIXES):
+def _find_at_address(word: str, kind: InputKind) -> Iterator[Item | FoundRecording]:
+    if kind == "manifest":
         yield from _read_items(word)
         return
-    if not is_pattern and _is_recording(plain):
-        yield FoundRecording(word, plain.rpartition("/")[0])
+    if kind == "recording":
+        yield FoundRecording(word, word.partition("?")[0].rpartition("/")[0])
         return
     file_system, path = open_file_system(word)
     try:
-        found = file_system.glob(path) if is_pattern else file_system.find(path)
+        found = file_system.glob(path) if kind == "pattern" else file_system.find(path)
     except Exception as error:  # libraries of fsspec raise many kinds
         raise AudioError(
             f"{redact(word)} cannot be listed ({describe_error(error)}); check the address and "
@@ -231,7 +245,7 @@ def _find_at_address(word: str) -> Iterator[Item | FoundRecording]:
     _, root_path = open_file_system(word[: _pattern_start(word)])
     root = file_system.unstrip_protocol(root_path).rstrip("/")
     for name in sorted(found):
-        if strip_suffix(name) != name:
+        if _is_recording(name):
             yield FoundRecording(file_system.unstrip_protocol(name), root)
 
 
@@ -241,8 +255,12 @@ def _pattern_start(word: str) -> int:
     return word.rfind("/", 0, min(positions)) + 1 if positions else len(word)
 
 
-def _is_recording(word: str) -> bool:
-    return strip_suffix(word) != word
+def _is_recording(name: str) -> bool:
+    return strip_suffix(name) != name
+
+
+def _is_manifest(name: str) -> bool:
+    return name.lower().endswith(MANIFEST_SUFFIXES)
 
 
 def _read_items(source: str) -> Iterator[Item]:

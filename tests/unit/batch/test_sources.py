@@ -146,6 +146,7 @@ def test_list_sources_of_single_manifest_is_the_manifest(tmp_path: Path) -> None
         [str(tmp_path)],
         [str(tmp_path / "a.wav")],
         ["s3://calls/*.jsonl"],
+        ["s3://calls/[ab].jsonl"],
         ["s3://calls/a.wav"],
         ["s3://calls"],
         ["a.jsonl", "b.jsonl"],
