@@ -24,6 +24,7 @@ from whisper_hailo.batch.storage import (
     is_address,
     open_file_system,
     redact,
+    strip_file_scheme,
 )
 from whisper_hailo.core.errors import (
     AudioError,
@@ -189,7 +190,7 @@ class _Download:
     """One recording, fetched from where the try before was cut off."""
 
     def __init__(self, audio: str) -> None:
-        self._audio = audio.removeprefix("file://")
+        self._audio = strip_file_scheme(audio)
         self._copy: io.FileIO | None = None
 
     def run(self) -> FetchedFile:

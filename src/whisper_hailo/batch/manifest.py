@@ -225,7 +225,7 @@ def _open_source(source: str) -> BinaryIO:
         return Path(source).open("rb")
     import fsspec
 
-    return cast(BinaryIO, fsspec.open(source, "rb", compression="infer").open())
+    return cast(BinaryIO, fsspec.open(source, "rb").open())
 
 
 def make_item(raw: Any, source: str) -> Item:  # noqa: ANN401 - any JSON

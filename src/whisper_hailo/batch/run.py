@@ -43,10 +43,7 @@ class Progress:
     audio_s: float = 0.0
     failed: Counter[str] = field(default_factory=Counter)
     warned: Counter[str] = field(default_factory=Counter)
-    begin_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.begin_s = monotonic()
+    begin_s: float = field(default_factory=monotonic)
 
     @property
     def seconds(self) -> float:

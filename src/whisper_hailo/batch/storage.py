@@ -72,15 +72,19 @@ def open_file_system(address: str) -> tuple[Any, str]:
 
 def join_address(folder: str, name: str) -> str:
     """Return the path or address of a file below a folder."""
-    return f"{folder.rstrip('/')}/{name}" if is_address(folder) else f"{folder}/{name}"
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def strip_file_scheme(name: str) -> str:
+    """Return the path of a `file://` address; others stay."""
+    return name.removeprefix("file://")
 
 
 class Storage:
     """The folder of a job, on this machine or at an address; files in it are written whole."""
 
     def __init__(self, folder: str) -> None:
-        if folder.startswith("file://"):
-            folder = folder.removeprefix("file://")
+        folder = strip_file_scheme(folder)
         self.folder = folder
         self.is_local = not is_address(folder)
         self.label = display_path(redact(folder))
@@ -175,16 +179,15 @@ class Storage:
 
     def _try(self, access: Callable[[], T], verb: str, name: str) -> T:
         """Return the result of an access to an address; it is tried again with back-off."""
-        waits = () if self.is_local else WAITS_S
-        for wait_s in waits:
+        waits = iter(() if self.is_local else WAITS_S)
+        while True:
             try:
                 return access()
-            except Exception:  # libraries of fsspec raise many kinds
-                sleep(wait_s)
-        try:
-            return access()
-        except Exception as error:
-            raise self._fault(verb, name, error) from error
+            except Exception as error:  # libraries of fsspec raise many kinds
+                wait_s = next(waits, None)
+                if wait_s is None:
+                    raise self._fault(verb, name, error) from error
+            sleep(wait_s)
 
     def _fault(self, verb: str, name: str, error: Exception) -> OutputError:
         return OutputError(

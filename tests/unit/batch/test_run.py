@@ -20,26 +20,24 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_progress_at_the_start_has_no_speed_or_rest(now: list[float]) -> None:
-    progress = Progress(n_items=10)
+    progress = Progress(n_items=10, begin_s=now[0])
     assert (progress.seconds, progress.speed, progress.left_s) == (0.0, 0.0, None)
     now[0] += 5.0
     assert (progress.seconds, progress.speed, progress.left_s) == (5.0, 0.0, None)
 
 
 def test_progress_rest_follows_finished_items(now: list[float]) -> None:
-    progress = Progress(n_items=10)
+    progress = Progress(n_items=10, begin_s=now[0])
     now[0] += 20.0
     progress.n_done = 4
     progress.audio_s = 300.0
     assert (progress.speed, progress.left_s) == (15.0, 30.0)
 
 
-@pytest.mark.usefixtures("now")
 def test_progress_of_uncounted_manifest_has_no_rest() -> None:
     assert Progress(n_done=4).left_s is None
 
 
-@pytest.mark.usefixtures("now")
 def test_progress_add_counts_failures_and_warnings() -> None:
     progress = Progress()
     for number in range(2):
