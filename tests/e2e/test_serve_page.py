@@ -16,6 +16,7 @@ import soundfile
 from tests.e2e.browser import WAIT_MS, browser, contrast, opened
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
 from tests.e2e.serving import serve
+from tests.e2e.two_speakers import MODELS, needs_models, write_talk
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("fastapi", reason="the server extra is not installed")
@@ -59,6 +60,11 @@ NINE_SECONDS = """
 """Nine seconds or more were recorded: a page that is polled rarely skips seconds."""
 
 
+FOCUSED_TIME_IS = """
+(index) => document.activeElement === [...document.querySelectorAll("li button")].at(index)
+"""
+
+
 @pytest.fixture(scope="module")
 def address(environment: dict[str, str]) -> Iterator[str]:
     """Address of the page."""
@@ -86,6 +92,16 @@ def open_page(chromium: Any, address: str, **options: Any) -> Any:
     page = opened(chromium, address, **options)
     page.wait_for_selector("html[data-ready]")
     return page
+
+
+def assert_accessible(page: Any) -> None:
+    """Fail if axe-core finds a violation on the page as it is now."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="requirements/e2e.txt"
+    )
+    measures = axe.Axe().run(page)
+    assert measures.response["passes"], "axe has found something to check"
+    assert measures.violations_count == 0, measures.generate_report()
 
 
 def save_picture(page: Any, name: str) -> None:
@@ -172,7 +188,7 @@ def test_serve_page_dropped_files_can_be_stopped(address: str, chromium: Any) ->
         name: page.locator(f"[aria-label='{name}.flac'] .state").inner_text()
         for name in ("first", "second", "third")
     }
-    assert re.fullmatch(r"0:1\d, English( \(\d+ %\))?", states["first"])
+    assert re.fullmatch(r"0:1\d, English( \(\d+ % sure\))?", states["first"])
     assert "second.flac" in states["second"]
     assert states["third"] == "Stopped"
     text = " ".join(page.locator("[aria-label='first.flac'] li span").all_inner_texts())
@@ -244,6 +260,7 @@ def test_serve_page_fits_screens_and_is_readable(
         assert contrast(page, selector) >= 7.0, selector
     small = page.evaluate(
         """[...document.querySelectorAll("button, select, body > header a")]
+          .filter((one) => !one.closest("li"))
           .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
           .map((one) => one.outerHTML)"""
     )
@@ -265,9 +282,9 @@ def test_serve_page_can_be_used_by_keyboard(address: str, chromium: Any) -> None
         "Skip to the transcripts",
         "API",
         "files",
+        "record",
         "language",
         "task",
-        "record",
     ]
     page.evaluate(TELL_WHEN_ASKED)
     page.locator("#files").focus()
@@ -275,16 +292,88 @@ def test_serve_page_can_be_used_by_keyboard(address: str, chromium: Any) -> None
     page.wait_for_selector("html[data-asked=true]")
     page.locator("#files").set_input_files(DEMO)
     page.wait_for_selector(DONE)
-    page.locator("#record").focus()
-    for name in ("Remove", "Copy text", *FORMATS):
+    page.wait_for_selector("audio:not([hidden])")
+    first_time = page.locator("li time").first.text_content()
+    page.locator("#task").focus()
+    for name in ("Remove", first_time, "Copy text", *FORMATS):
         page.keyboard.press("Tab")
-        # A player has several stops, a list that scrolls has one.
-        while page.evaluate("document.activeElement.tagName") in {"OL", "AUDIO"}:
+        # A player has several stops.
+        while page.evaluate("document.activeElement.tagName") == "AUDIO":
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == name
     page.locator("[data-action=remove]").focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "results"
+    page.close()
+
+
+def test_serve_page_plays_a_line_by_keyboard(address: str, chromium: Any) -> None:
+    page = open_page(chromium, address, viewport=DESKTOP)
+    page.get_by_label("Choose recordings").set_input_files(DEMO)
+    page.wait_for_selector(DONE)
+    page.wait_for_selector("audio:not([hidden])")
+    page.evaluate("document.querySelector('audio').muted = true")
+    page.locator("li button").first.focus()
+    for key, index in (("End", -1), ("Home", 0), ("ArrowDown", 1)):
+        page.keyboard.press(key)
+        assert page.evaluate(FOCUSED_TIME_IS, index), key
+    page.keyboard.press("Enter")
+    page.wait_for_selector("li:nth-child(2)[aria-current]")
+    page.close()
+
+
+@needs_models
+def test_serve_page_shows_and_saves_speakers(
+    environment: dict[str, str], chromium: Any, tmp_path: Path
+) -> None:
+    with serve(
+        environment, "--http", "127.0.0.1:0", "--speaker-models", MODELS
+    ) as served:
+        page = open_page(chromium, served.wait_for(r"serving at (http\S+)"))
+        page.get_by_label("Speakers").select_option("2")
+        page.get_by_label("Names, in order").fill("President,Oliver")
+        page.get_by_label("Choose recordings").set_input_files(
+            write_talk(tmp_path / "talk.wav")
+        )
+        page.wait_for_selector(DONE)
+        save_picture(page, "speakers")
+        names = page.locator("li strong").all_inner_texts()
+        assert names[:2] == ["President", "Oliver"]
+        assert set(names) == {"President", "Oliver"}
+        with page.expect_download() as download:
+            page.get_by_role("button", name="WebVTT").click()
+        assert "<v Oliver>" in Path(download.value.path()).read_text()
+        assert_accessible(page)
+        page.close()
+
+
+def test_serve_page_offers_speakers_only_with_models(
+    address: str, chromium: Any
+) -> None:
+    page = open_page(chromium, address)
+    assert not page.get_by_label("Speakers").is_visible()
+    page.close()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_serve_page_has_no_axe_violations(
+    address: str, chromium: Any, size: dict[str, int], scheme: str, tmp_path: Path
+) -> None:
+    page = open_page(chromium, address, viewport=size, color_scheme=scheme)
+    assert_accessible(page)
+    unreadable = tmp_path / "notes.txt"
+    unreadable.write_text("no sound", encoding="utf-8")
+    page.get_by_label("Choose recordings").set_input_files([DEMO, unreadable])
+    page.wait_for_selector("article .progress:not([hidden])")
+    assert_accessible(page)
+    page.wait_for_selector(DONE)
+    page.wait_for_selector(".state.wrong")
+    page.wait_for_selector("audio:not([hidden])")
+    page.evaluate("document.querySelector('article audio').muted = true")
+    page.locator("article li:last-child").last.click()
+    page.wait_for_selector("li:last-child[aria-current]")
+    assert_accessible(page)
     page.close()
 
 

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from tests.e2e.conftest import DEMO, Command
-from whisper_hailo.audio import load_audio
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.speakers.models import EMBEDDING, FOLDER_VARIABLE, SEGMENTATION
-
-ROOT = Path(__file__).parents[2]
-MODELS = Path(os.environ.get(FOLDER_VARIABLE) or ROOT.parent / "shared" / "speakers")
-SWITCHES_S = (5.0, 11.0, 17.0)
-"""Where the other person of the talk takes over."""
-
-needs_models = pytest.mark.skipif(
-    not (MODELS / SEGMENTATION.names[0]).is_file()
-    or not (MODELS / EMBEDDING.names[0]).is_file(),
-    reason=f"no speaker models: name their folder in {FOLDER_VARIABLE}",
-)
+from tests.e2e.conftest import Command
+from tests.e2e.two_speakers import MODELS, SWITCHES_S, needs_models, write_talk
+from whisper_hailo.speakers.models import FOLDER_VARIABLE
 
 
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording in which two people speak in turns."""
-    path = tmp_path_factory.mktemp("talk") / "talk.wav"
-    first = load_audio(ROOT / "tests" / "data" / "jfk.flac")
-    second = load_audio(DEMO)
-    cut = round(SWITCHES_S[0] * SAMPLE_RATE_HZ)
-    pause = round((SWITCHES_S[1] - SWITCHES_S[0]) * SAMPLE_RATE_HZ)
-    audio = np.concatenate([first[:cut], second[:pause], first[cut:], second[pause:]])
-    soundfile.write(path, audio, SAMPLE_RATE_HZ)
-    return path
+    return write_talk(tmp_path_factory.mktemp("talk") / "talk.wav")
 
 
 @needs_models

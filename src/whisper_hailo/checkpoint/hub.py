@@ -325,6 +325,13 @@ def fetch_file(
         raise _make_hub_error(hub_id, instead, error) from error
 
 
+def is_file_cached(hub_id: str, name: str, commit: str) -> bool:
+    """Return whether `fetch_file` would take a file from its cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(hub_id, name, revision=commit), str)
+
+
 def _make_hub_error(hub_id: str, instead: str, error: Exception) -> HubError:
     kind = HubUnreachableError if _is_unreachable(error) else HubError
     return kind(

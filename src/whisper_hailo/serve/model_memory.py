@@ -67,13 +67,17 @@ class ModelMemory:
         """Whether models have to be released for others."""
         return self._max_mib is not None
 
+    def fits(self, model: LoadableModel) -> bool:
+        """Return whether a model would be within the limit alone."""
+        return self._max_mib is None or model.needed_mib <= self._max_mib
+
     def check_limit(self, model: LoadableModel) -> None:
         """Refuse a model that does not fit even alone.
 
         Raises:
             OptionError: the model needs more than the limit.
         """
-        if self._max_mib is not None and model.needed_mib > self._max_mib:
+        if not self.fits(model):
             raise OptionError(
                 f"model {model.name} takes about {model.needed_mib} MiB, --max-memory is "
                 f"{self._max_mib}; raise it or choose a smaller model"

@@ -9,7 +9,7 @@ import io
 import math
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -23,9 +23,11 @@ from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.speakers.attribution import SpeakerAttribution
+from whisper_hailo.speakers.diarization import SpeakerDiarizer
 from whisper_hailo.speakers.embeddings import PRINT_SIZE
 from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.speakers.known_speakers import match_known_speakers
+from whisper_hailo.speakers.options import SpeakerOptions
 
 MAX_KNOWN_SPEAKERS: Final = 4
 SAMPLE_S: Final = (2.0, 10.0)
@@ -146,24 +148,65 @@ class UploadSpeakers:
             decoded.append(audio)
         return decoded
 
+    def is_available(self) -> bool:
+        """Return whether the models need no model hub, and fit into the memory."""
+        return self._memory.fits(self._models) and self._finder.is_available()
+
     async def find(
         self, audio: FloatArray, names: Sequence[str], samples: Sequence[FloatArray]
     ) -> SpeakerAttribution:
-        """Return what gives segments to the speakers of a recording.
+        """Return what gives segments to the speakers of a recording, as in OpenAI's API.
 
-        Speakers are named after the samples that they sound like, the others A, B and so on, as in
-        OpenAI's API.
+        Speakers are named after the samples that they sound like, the others A, B and so on.
 
         Args:
             audio: `(n_samples,)` float32 at 16 kHz.
             names: of known speakers.
             samples: of their voices, `(n_samples,)` each.
 
+        Raises: as `find_numbered`.
+        """
+
+        def find_known(
+            diarizer: SpeakerDiarizer, blocks: Iterator[FloatArray]
+        ) -> SpeakerAttribution:
+            turns = diarizer.diarize(blocks)
+            prints = [diarizer.reference_print(sample) for sample in samples]
+            sample_prints = np.array(prints, np.float32).reshape(-1, PRINT_SIZE)
+            matches = match_known_speakers(turns.prints, sample_prints)
+            return SpeakerAttribution(turns, label_speakers(matches, names))
+
+        return await self._run(audio, find_known)
+
+    async def find_numbered(
+        self, audio: FloatArray, options: SpeakerOptions
+    ) -> SpeakerAttribution:
+        """Return what gives segments to the speakers of a recording, as the option --speakers.
+
+        Args:
+            audio: `(n_samples,)` float32 at 16 kHz.
+            options: how many speakers, and their names in order of appearance.
+
         Raises:
             HubError, ModelError: the speaker models are not to be had.
             OptionError: they do not fit into the memory.
             BusyError: the models that would have to make room for them are in use.
         """
+
+        def find_in_order(
+            diarizer: SpeakerDiarizer, blocks: Iterator[FloatArray]
+        ) -> SpeakerAttribution:
+            turns = diarizer.diarize(blocks, options.count)
+            return SpeakerAttribution(turns, options.speaker_names)
+
+        return await self._run(audio, find_in_order)
+
+    async def _run(
+        self,
+        audio: FloatArray,
+        find: Callable[[SpeakerDiarizer, Iterator[FloatArray]], SpeakerAttribution],
+    ) -> SpeakerAttribution:
+        """Call a function with the open models and the blocks of a recording, on a thread."""
         self._memory.check_limit(self._models)
         is_cancelled = threading.Event()
 
@@ -176,18 +219,10 @@ class UploadSpeakers:
         def find_speakers() -> SpeakerAttribution:
             with self._memory.hold_memory(self._models):
                 try:
-                    return find_with_models()
+                    return find(self._finder.load(), blocks())
                 finally:
                     if self._memory.is_limited:
                         self._finder.close()
-
-        def find_with_models() -> SpeakerAttribution:
-            diarizer = self._finder.load()
-            turns = diarizer.diarize(blocks())
-            prints = [diarizer.reference_print(sample) for sample in samples]
-            sample_prints = np.array(prints, np.float32).reshape(-1, PRINT_SIZE)
-            matches = match_known_speakers(turns.prints, sample_prints)
-            return SpeakerAttribution(turns, label_speakers(matches, names))
 
         async with self._free:
             return await run_on_thread(find_speakers, on_cancel=is_cancelled.set)

@@ -12,6 +12,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from fastapi import Form, Request, Response, UploadFile
@@ -30,6 +31,7 @@ from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.speakers import KnownSpeakers, UploadSpeakers
 from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.speakers.attribution import SpeakerAttribution
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 TEXT: Final = "text/plain"
@@ -47,6 +49,9 @@ def describe_answers(*media_types: str) -> dict[int | str, dict[str, Any]]:
     """Return the description of answers that may have other media types than JSON."""
     return {200: {"content": {media_type: {} for media_type in media_types}}}
 
+
+SpeakerSearch: TypeAlias = Callable[[], Awaitable[SpeakerAttribution]]
+"""Finds the speakers of a recording when it is called, once."""
 
 T = TypeVar("T")
 
@@ -111,27 +116,53 @@ class UploadHandler:
         request.scope[SUBMITTED] = True
         return ticket
 
+    def has_speakers(self) -> bool:
+        """Return whether recordings can have speakers without the model hub."""
+        return self._speakers.is_available()
+
     async def submit_with_speakers(
         self, request: Request, file: UploadFile, choices: Choices, known: KnownSpeakers
     ) -> tuple[Ticket, SpeakerAttribution]:
         """Decode an upload, let it wait for its turn, and find its speakers meanwhile."""
-        model = self._service.find_model(choices.model)
-        # Without word times whole segments are given to speakers.
-        has_words = model.transcriber.decoder.limits.aligns
-        choices = replace(choices, word_timestamps=has_words)
-        reservation = request.scope[RESERVATION]
         samples = await _run_while_connected(
-            request, self._speakers.decode_samples(known, reservation)
+            request,
+            self._speakers.decode_samples(known, request.scope[RESERVATION]),
         )
-        decoding = self._decoders.decode(file.file, file.filename, reservation)
-        audio = await _run_while_connected(request, decoding)
-        ticket = self._submit_audio(request, audio, choices, Priority.INTERACTIVE)
+        ticket, audio = await self._submit_decoded(request, file, choices)
         try:
             finding = self._speakers.find(audio, known.names, samples)
             return ticket, await _run_while_connected(request, finding)
         except BaseException:
             ticket.close()
             raise
+
+    async def submit_for_speakers(
+        self,
+        request: Request,
+        file: UploadFile,
+        choices: Choices,
+        options: SpeakerOptions,
+    ) -> tuple[Ticket, SpeakerSearch]:
+        """Decode an upload, let it wait for its turn, and return what finds its speakers."""
+        ticket, audio = await self._submit_decoded(request, file, choices)
+        return ticket, partial(self._speakers.find_numbered, audio, options)
+
+    async def _submit_decoded(
+        self, request: Request, file: UploadFile, choices: Choices
+    ) -> tuple[Ticket, FloatArray]:
+        """Decode a whole upload, whose words get times if possible, and let it wait.
+
+        Without word times whole segments are given to speakers.
+        """
+        model = self._service.find_model(choices.model)
+        has_words = model.transcriber.decoder.limits.aligns
+        choices = replace(choices, word_timestamps=has_words)
+        decoding = self._decoders.decode(
+            file.file, file.filename, request.scope[RESERVATION]
+        )
+        audio = await _run_while_connected(request, decoding)
+        ticket = self._submit_audio(request, audio, choices, Priority.INTERACTIVE)
+        return ticket, audio
 
     async def transcribe_with_speakers(
         self, request: Request, file: UploadFile, choices: Choices, known: KnownSpeakers

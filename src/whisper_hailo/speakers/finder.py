@@ -10,7 +10,7 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.speakers.diarization import SpeakerDiarizer
-from whisper_hailo.speakers.models import find_speaker_models
+from whisper_hailo.speakers.models import find_speaker_models, has_speaker_models
 from whisper_hailo.speakers.options import SpeakerOptions
 
 
@@ -27,6 +27,10 @@ class SpeakerFinder(Closing):
         self._threads = threads
         self._lock = threading.Lock()
         self._diarizer: SpeakerDiarizer | None = None
+
+    def is_available(self) -> bool:
+        """Return whether the models can be loaded without the model hub."""
+        return has_speaker_models(self.folder)
 
     def load(self) -> SpeakerDiarizer:
         """Return the open models, loaded or fetched if they are not there yet.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.checkpoint.hub import fetch_file
+from whisper_hailo.checkpoint.hub import fetch_file, is_file_cached
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.read_files import sha256
 
@@ -76,9 +76,7 @@ def find_speaker_models(folder: Path | None = None) -> SpeakerModelFiles:
         ModelError: the folder lacks a model, or a fetched file is not the published one.
         HubError: the hub does not answer.
     """
-    variable = os.environ.get(FOLDER_VARIABLE)
-    if folder is None and variable:
-        folder = Path(variable)
+    folder = folder or _folder_of_variable()
     if folder is not None:
         return SpeakerModelFiles(
             _find_in_folder(folder, SEGMENTATION), _find_in_folder(folder, EMBEDDING)
@@ -86,11 +84,32 @@ def find_speaker_models(folder: Path | None = None) -> SpeakerModelFiles:
     return SpeakerModelFiles(_fetch(SEGMENTATION), _fetch(EMBEDDING))
 
 
+def has_speaker_models(folder: Path | None = None) -> bool:
+    """Return whether `find_speaker_models` would find both files without the model hub."""
+    folder = folder or _folder_of_variable()
+    models = (SEGMENTATION, EMBEDDING)
+    if folder is not None:
+        return all(_path_in_folder(folder, model) for model in models)
+    return all(
+        is_file_cached(model.hub_id, model.file, model.revision) for model in models
+    )
+
+
+def _folder_of_variable() -> Path | None:
+    variable = os.environ.get(FOLDER_VARIABLE)
+    return Path(variable) if variable else None
+
+
+def _path_in_folder(folder: Path, model: PublishedModel) -> Path | None:
+    """Return the path of a model in a folder; `None` if it is not there."""
+    paths = (folder / name for name in model.names)
+    return next((path for path in paths if path.is_file()), None)
+
+
 def _find_in_folder(folder: Path, model: PublishedModel) -> Path:
-    for name in model.names:
-        path = folder / name
-        if path.is_file():
-            return path
+    path = _path_in_folder(folder, model)
+    if path is not None:
+        return path
     raise ModelError(
         f"{display_path(folder)} has no {model.names[0]}, which --speakers needs; put "
         f"{model.file} of {model.hub_id} (model hub) there, or leave the folder out to fetch it"

@@ -176,6 +176,15 @@ def test_locate_checkpoint_fetches_data_and_notes_commit(
     assert not [name for name in others if any(name in request for request in requests)]
 
 
+def test_is_file_cached_after_fetch_file(at_hub: Callable[[str], None]) -> None:
+    with serving("org/name", {"model.onnx": b"graph"}) as (address, _):
+        at_hub(address)
+        assert not hub.is_file_cached("org/name", "model.onnx", COMMIT)
+        hub.fetch_file("org/name", "model.onnx", COMMIT, "or do without")
+    assert hub.is_file_cached("org/name", "model.onnx", COMMIT)
+    assert not hub.is_file_cached("org/name", "other.onnx", COMMIT)
+
+
 def test_locate_checkpoint_without_safetensors_fetches_torch(
     at_hub: Callable[[str], None],
 ) -> None:

@@ -77,3 +77,26 @@ def test_find_speaker_models_offline_is_one_line(
     with pytest.raises(HubError) as caught:
         models.find_speaker_models()
     assert "\n" not in str(caught.value)
+
+
+def test_has_speaker_models_needs_both_in_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(tmp_path)
+    assert models.has_speaker_models(tmp_path)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    assert models.has_speaker_models()
+    (tmp_path / EMBEDDING.names[-1]).unlink()
+    assert not models.has_speaker_models()
+
+
+def test_has_speaker_models_needs_both_in_cache_of_hub(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cached = {SEGMENTATION.file}
+    monkeypatch.setattr(
+        models, "is_file_cached", lambda _hub_id, name, _commit: name in cached
+    )
+    assert not models.has_speaker_models()
+    cached.add(EMBEDDING.file)
+    assert models.has_speaker_models()

@@ -17,6 +17,8 @@ function headers() {
 }
 
 function addFiles(files) {
+  if (!find("request").reportValidity()) return;
+  const speakers = find("speakers").value;
   for (const file of files) {
     find("empty").hidden = true;
     const form = new FormData();
@@ -24,6 +26,8 @@ function addFiles(files) {
     form.set("model", find("models").value);
     form.set("language", find("language").value);
     form.set("task", find("task").value);
+    form.set("speakers", speakers);
+    form.set("speaker_names", speakers ? find("names").value : "");
     queue.push([form, new Result(file, find("results"))]);
   }
   if (!isBusy) processQueue();
@@ -64,7 +68,8 @@ async function transcribe(form, result) {
   for await (const event of readEvents(response)) {
     if (event.type === "begin") {
       duration = event.duration;
-      result.showProgress(0, duration);
+      if (event.speakers) result.showState("Finding the speakers");
+      else result.showProgress(0, duration);
     } else if (event.type === "segment") {
       result.addSegment(event);
       result.showProgress(event.end, duration);
@@ -81,6 +86,7 @@ async function transcribe(form, result) {
 async function toggleRecording() {
   if (stopRecording) return stopRecording();
   button.disabled = true;
+  find("notice").textContent = "";
   try {
     const showSeconds = (seconds) => { find("recording").textContent = clock(seconds); };
     stopRecording = await record(server.seconds, showSeconds, (file) => {
@@ -92,7 +98,7 @@ async function toggleRecording() {
     if (stopRecording) button.setAttribute("aria-pressed", "true");
   } catch (error) {
     stopRecording = null;
-    find("recording").textContent = `The microphone cannot be used: ${error.message}`;
+    find("notice").textContent = `The microphone cannot be used: ${error.message}`;
   } finally {
     button.disabled = false;
   }
@@ -104,10 +110,11 @@ async function prepare() {
   find("model-field").hidden = server.models.length < 2;
   for (const name of server.models) find("models").append(new Option(name, name));
   find("key-field").hidden = !server.key;
+  find("speakers-field").hidden = !server.speakers;
   for (const [code, name] of server.languages) find("language").append(new Option(name, code));
   if (!navigator.mediaDevices) {
     button.disabled = true;
-    find("recording").textContent = "Recording needs HTTPS, or a browser on the server's own machine.";
+    find("notice").textContent = "Recording needs HTTPS, or a browser on the server's own machine.";
   }
   document.documentElement.dataset.ready = "";
 }
@@ -124,6 +131,7 @@ for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
     if (kind === "drop") addFiles([...event.dataTransfer.files]);
   });
 }
+find("speakers").onchange = ({ target }) => { find("names-field").hidden = !target.value; };
 find("request").onsubmit = (event) => event.preventDefault();
 button.onclick = toggleRecording;
 prepare();

@@ -11,10 +11,47 @@ export class Player {
     this.lines = [];
     this.line = null;
     audio.src = URL.createObjectURL(file);
-    audio.onloadedmetadata = () => { audio.hidden = false; }; // a kind that this browser cannot play stays hidden
+    audio.onloadedmetadata = () => this.enable(); // a kind that this browser cannot play stays hidden
     audio.ontimeupdate = () => this.mark();
     audio.onplay = () => this.follow();
     list.onclick = ({ target }) => this.jump(target.closest("li"));
+    list.onkeydown = (event) => this.moveFocus(event);
+  }
+
+  enable() {
+    this.audio.hidden = false;
+    for (const button of this.buttons()) button.disabled = false;
+  }
+
+  buttons() {
+    return [...this.list.querySelectorAll("button")];
+  }
+
+  // The time of a line, from which it plays. The list is one stop of the Tab key.
+  makeButton(time) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.disabled = this.audio.hidden;
+    button.tabIndex = this.lines.length ? -1 : 0;
+    button.setAttribute("aria-label", `Play from ${time}`);
+    const label = document.createElement("time");
+    label.textContent = time;
+    button.append(label);
+    return button;
+  }
+
+  // Arrow keys, Home and End lead from line to line.
+  moveFocus(event) {
+    const buttons = this.buttons();
+    const index = buttons.indexOf(document.activeElement);
+    const last = buttons.length - 1;
+    const next = { ArrowUp: index - 1, ArrowDown: index + 1, Home: 0, End: last }[event.key];
+    if (index < 0 || next === undefined) return;
+    event.preventDefault(); // or the list would scroll
+    const target = buttons[Math.max(0, Math.min(last, next))];
+    buttons[index].tabIndex = -1;
+    target.tabIndex = 0;
+    target.focus();
   }
 
   // `words` are starts in seconds with texts that follow each other in the line's own text.

@@ -12,13 +12,20 @@ export function clock(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
+function makeElement(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
+}
+
 export class Result {
   constructor(file, results) {
     const name = file.name;
     const copy = document.getElementById("result").content.cloneNode(true);
     this.article = copy.querySelector("article");
     this.name = name;
-    this.texts = [];
+    this.isSilent = true;
+    this.speaker = null; // of the last line
     this.article.setAttribute("aria-label", name);
     this.find("h2").textContent = name;
     this.stopping = new AbortController();
@@ -28,6 +35,7 @@ export class Result {
     this.find("audio").setAttribute("aria-label", `Play ${name}`);
     results.prepend(copy);
     this.showState("Waiting");
+    this.article.scrollIntoView({ block: "nearest" }); // on a phone it is below the choices
   }
 
   find(selector) {
@@ -38,15 +46,18 @@ export class Result {
     return this.find(`[data-action=${action}]`);
   }
 
-  showState(text, isWrong = false) {
-    const state = this.find(".state");
-    state.textContent = text;
-    state.classList.toggle("wrong", isWrong);
+  // Screen readers announce the text when it changes, but not the amount, which changes all the time.
+  showState(text, { amount = "", isWrong = false } = {}) {
+    const status = this.find(".state [role=status]");
+    if (status.textContent !== text) status.textContent = text;
+    this.find(".amount").textContent = amount;
+    this.find(".state").classList.toggle("wrong", isWrong);
   }
 
   // How many of its seconds are transcribed; a duration of 0 is not known.
   showProgress(seconds, duration) {
-    this.showState(duration ? `${clock(seconds)} of ${clock(duration)} transcribed` : `${clock(seconds)} transcribed`);
+    const total = duration ? ` of ${clock(duration)}` : "";
+    this.showState("Transcribing", { amount: `, ${clock(seconds)}${total}` });
     this.find(".progress").hidden = !duration;
     const share = duration ? Math.min(1, seconds / duration) : 0;
     this.find(".progress span").style.transform = `scaleX(${share})`;
@@ -54,12 +65,11 @@ export class Result {
 
   addSegment(segment) {
     const line = document.createElement("li");
-    const time = document.createElement("time");
-    time.textContent = clock(segment.start);
-    const text = document.createElement("span");
-    text.textContent = segment.text;
-    line.append(time, text);
-    this.texts.push(segment.text);
+    line.append(this.player.makeButton(clock(segment.start)));
+    if (segment.speaker !== this.speaker) line.append(makeElement("strong", segment.speaker));
+    line.append(makeElement("span", segment.text)); // last: the player marks words in it
+    this.speaker = segment.speaker;
+    if (segment.text.trim()) this.isSilent = false;
     this.player.add(line, segment.start, segment.end, segment.words);
     const list = this.find("ol");
     // Measured before it grows: only a reader at the end follows it.
@@ -70,27 +80,24 @@ export class Result {
 
   showFiles({ files, duration, language, probability }) {
     const group = this.find(".files");
-    if (isSecureContext) group.append(this.makeCopyButton());
-    const save = document.createElement("span");
-    save.textContent = "Save as";
-    group.append(save);
+    const plain = files.find(({ suffix }) => suffix === "txt").text.trim();
+    if (isSecureContext) group.append(this.makeCopyButton(plain));
+    group.append(makeElement("span", "Save as"));
     const stem = this.name.replace(/\.[^.]+$/, "");
     for (const { suffix, label, media_type: type, text } of files) {
       group.append(this.makeSaveButton(label, `${stem}.${suffix}`, new Blob([text], { type })));
     }
     group.setAttribute("aria-label", `Copy or save ${this.name}`);
     group.hidden = false;
-    const share = probability ? ` (${Math.round(100 * probability)} %)` : "";
-    const isSilent = !this.texts.some((text) => text.trim());
-    this.end(isSilent ? `${clock(duration)}, no speech` : `${clock(duration)}, ${language}${share}`);
+    const share = probability ? ` (${Math.round(100 * probability)} % sure)` : "";
+    this.end(this.isSilent ? `${clock(duration)}, no speech` : `${clock(duration)}, ${language}${share}`);
   }
 
-  makeCopyButton() {
-    const button = document.createElement("button");
+  makeCopyButton(text) {
+    const button = makeElement("button", "Copy text");
     button.type = "button";
-    button.textContent = "Copy text";
     button.onclick = async () => {
-      await navigator.clipboard.writeText(this.texts.join("\n"));
+      await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy text"; }, 2000);
     };
@@ -98,9 +105,8 @@ export class Result {
   }
 
   makeSaveButton(label, name, blob) {
-    const button = document.createElement("button");
+    const button = makeElement("button", label);
     button.type = "button";
-    button.textContent = label;
     button.onclick = () => {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(blob);
@@ -117,7 +123,7 @@ export class Result {
     this.button("stop").hidden = true;
     this.button("remove").hidden = false;
     if (isFocused) this.button("remove").focus(); // the focus of a hidden button would be lost
-    this.showState(text, isWrong);
+    this.showState(text, { isWrong });
   }
 
   remove() {
