@@ -25,6 +25,11 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import describe_job, translate_build_errors
 from whisper_hailo_tools.difference import Difference, DifferenceTally
+from whisper_hailo_tools.emulate.biases import (
+    CORRECTION_COUNT,
+    correct_biases,
+    corrects_biases,
+)
 from whisper_hailo_tools.emulate.network import (
     EmulatedLayer,
     EmulatedNetwork,
@@ -269,6 +274,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         "calibration": str(options.calibration or options.audio),
         **emulation.to_dict(),
         "precisions": {name: str(bits) for name, bits in plan.precisions.items()},
+        "bias_correction": corrects_biases(rounded.script),
         "ignored": list(plan.ignored),
         "script": rounded.script,
     }
@@ -328,6 +334,15 @@ def _round_part(
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
         graph = emulated(model, network, plan, statistics)
+        if corrects_biases(script):
+            n_windows = min(n_stats, CORRECTION_COUNT)
+            graph = correct_biases(
+                model,
+                graph,
+                network,
+                list(windows.read(0, n_windows)),
+                threads=threads,
+            )
         noise_windows = windows.read(start, start + NOISE_COUNT)
         noise = measure_noise(model, graph, network, noise_windows, threads=threads)
     held_out = start >= n_stats
