@@ -63,7 +63,7 @@ def test_transcribe_json_has_timings_and_settings(
         "model": "micro", "encoder": "onnx-int8", "decoder": "cached-int8", "window_s": 20.0,
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
         "quantization": "int8", "threads": 1, "windows": "overlap",
-        "search": "greedy, beam 3 where unsure, then 0.4, 0.8",
+        "search": "greedy, beam 4 where unsure, then 0.4, 0.8",
         "timestamps": True, "batch_size": 4, "trim_window": True,
     }  # fmt: skip
     edges = [(segment["start"], segment["end"]) for segment in printed["segments"]]

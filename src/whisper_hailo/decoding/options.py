@@ -60,7 +60,7 @@ class SearchOptions:
     temperatures: tuple[float, ...] = (0.0,)
     beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N")
     retry_beam_size: int = setting(
-        3, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
+        4, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
     )
     patience: float = setting(
         1.0, "Beam search patience; above 1 it searches longer.", SEARCH

@@ -382,7 +382,7 @@ def test_needs_speech_is_stricter_where_none_is_likely(
         (SearchOptions(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
         (
             SearchOptions(temperatures=(0.0, 0.2, 1.0)),
-            "greedy, beam 3 where unsure, then 0.2, 1",
+            "greedy, beam 4 where unsure, then 0.2, 1",
         ),
         (SearchOptions((0.0, 0.2), retry_beam_size=1), "greedy, then 0.2"),
         (SearchOptions((0.0, 0.2), beam_size=3), "beam 3, then 0.2"),
