@@ -5,7 +5,7 @@
     python -m whisper_hailo_lab.accuracy transcribe --out DIR --model base --window default 30
     python -m whisper_hailo_lab.accuracy words --model base
     python -m whisper_hailo_lab.accuracy seams --model base
-    python -m whisper_hailo_lab.accuracy retries --model base
+    python -m whisper_hailo_lab.accuracy retries --model base [--keep]
     python -m whisper_hailo_lab.accuracy subtitles --model base [--out DIR] [--suber PROGRAM]
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
@@ -15,9 +15,10 @@ follow; other systems' rows stay until they are measured again, and so do times,
 of model, quantisation, window and timestamps; it goes on where it was interrupted. `words` compares
 word times with where clips begin and end in the long recordings that are joined of them. `seams`
 counts the seams of windows that cut a word or a sentence in long recordings. `retries` measures
-what doubtful windows cost. `subtitles` counts which of their cues keep the limits of subtitling
-guides, and those of other programs in the folder (`lab/benchmarks/rivals/write_subtitles.py`).
-`score` compares any such files, other systems' too, over the recordings that they have in common.
+what doubtful windows cost, with the limit of retries and without. `subtitles` counts which of their
+cues keep the limits of subtitling guides, and those of other programs in the folder
+(`lab/benchmarks/rivals/write_subtitles.py`). `score` compares any such files, other systems' too,
+over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
 of checkpoints.
@@ -29,7 +30,6 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ from whisper_hailo_lab.accuracy.gate import (
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.results import keep_peers
-from whisper_hailo_lab.accuracy.retry_cost import WorkCounter, compare_work
+from whisper_hailo_lab.accuracy.retry_limits import measure_policies
 from whisper_hailo_lab.accuracy.seams import compare_seams, count_seams
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
 from whisper_hailo_lab.accuracy.subtitle_files import (
@@ -69,6 +69,8 @@ from whisper_hailo_lab.data.speech import (
 )
 from whisper_hailo_lab.documents.accuracy import RESULT
 from whisper_hailo_lab.documents.pages import keep_result
+from whisper_hailo_lab.documents.retries import RESULT as RETRIES
+from whisper_hailo_lab.documents.retries import make_tables as retry_tables
 from whisper_hailo_lab.formats.engine_cache import use_cache
 from whisper_hailo_lab.program import run_program
 from whisper_hailo_lab.repository import BUILD
@@ -226,18 +228,29 @@ def run_seams(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def add_retries_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `retries`."""
+    parser.add_argument("--model", default=BASE, help="name or folder")
+    parser.add_argument(
+        "--recordings", nargs="+", default=["all", JOINED], help="groups; see above"
+    )
+    parser.add_argument("--limit", type=int, help="recordings of each set, language")
+    parser.add_argument(
+        "--out", type=Path, default=BUILD / "retries", help="transcripts and counts"
+    )
+    parser.add_argument("--keep", action="store_true", help=f"write {RETRIES.name}")
+    parser.add_argument("--threads", type=int, default=1, help="per operator")
+
+
 def run_retries(chosen: argparse.Namespace) -> int:
     """Show the decoder's work of each window, beside that of its first search."""
-    (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
     recordings = select_recordings(find_recordings(), chosen.recordings, chosen.limit)
-    with open_transcriber(setup, chosen.threads) as (transcriber, _):
-        counter = WorkCounter(transcriber.decoder)
-        counting = replace(transcriber, decoder=counter)
-        for recording in recordings:
-            if knows_language(setup.model_name, recording.language):
-                # One window after another, so that each pass belongs to one.
-                counting.transcribe(recording.load(), batch_size=1)
-    emit(compare_work({setup.name: counter.windows}).markdown())
+    rows = measure_policies(chosen.model, recordings, chosen.out, chosen.threads)
+    models = {Path(chosen.model).name: rows}
+    emit("\n".join(retry_tables({"models": models}).values()))
+    if chosen.keep:
+        kept = read_result(RETRIES).get("models", {})
+        keep_result(RETRIES, {"models": kept | models}, indent=1)
     return 0
 
 
@@ -332,12 +345,7 @@ def main() -> int:
     joining.add_argument("--threads", type=int, default=1, help="per operator")
     joining.set_defaults(run=run_seams)
     retrying = commands.add_parser("retries", help="measure what retries cost")
-    retrying.add_argument("--model", default=BASE, help="name or folder")
-    retrying.add_argument(
-        "--recordings", nargs="+", default=["all", JOINED], help="groups; see above"
-    )
-    retrying.add_argument("--limit", type=int, help="recordings of each set, language")
-    retrying.add_argument("--threads", type=int, default=1, help="per operator")
+    add_retries_options(retrying)
     retrying.set_defaults(run=run_retries)
     setting = commands.add_parser(
         "subtitles", help="count the cues that keep the limits of guides"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,30 +10,49 @@ import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_lab.tables import Table, format_percent, make_table
+from whisper_hailo_lab.runs.machine import cpu_s
 from whisper_hailo_lab.wrappers import DecoderWrapper
 
 
 @dataclass(slots=True)
-class WindowWork:
-    """Decoder work of one window, in rows that passed through the decoder.
+class SearchWork:
+    """Decoder work of one search.
 
     Attributes:
-        searches: of each search in order; the first one is greedy by default.
+        n_rows: rows that passed through the decoder.
+        seconds: processor seconds from the begin of its first pass to the end of its last one.
     """
 
-    searches: list[int] = field(default_factory=list)
+    n_rows: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class WindowWork:
+    """Decoder work of one window.
+
+    Attributes:
+        searches: each search in order; the first one is greedy by default.
+    """
+
+    searches: list[SearchWork] = field(default_factory=list)
 
     @property
-    def long_searches(self) -> list[int]:
+    def long_searches(self) -> list[SearchWork]:
         """Searches of more than one pass: the others detect languages or time words."""
-        return [n_rows for n_rows in self.searches if n_rows > 1]
+        return [search for search in self.searches if search.n_rows > 1]
 
     @property
-    def ratio(self) -> float:
-        """All work by that of the first search."""
-        searches = self.long_searches
-        return sum(searches) / searches[0]
+    def row_ratio(self) -> float:
+        """Rows of all searches by those of the first one."""
+        n_rows = [search.n_rows for search in self.long_searches]
+        return sum(n_rows) / n_rows[0]
+
+    @property
+    def time_ratio(self) -> float:
+        """Processor time of all searches by that of the first one."""
+        seconds = [search.seconds for search in self.long_searches]
+        return sum(seconds) / seconds[0]
 
 
 class WorkCounter(DecoderWrapper):
@@ -48,6 +67,8 @@ class WorkCounter(DecoderWrapper):
         self.windows: list[WindowWork] = []
         self._current: Any = None
         """The state that the running search goes on from."""
+        self._begin_s = 0.0
+        """Processor time when the running search began."""
 
     def start(
         self,
@@ -72,11 +93,13 @@ class WorkCounter(DecoderWrapper):
         """Count the rows of a pass; one from another state begins a search."""
         searches = self.windows[-1].searches
         if state is not self._current:
-            searches.append(0)
-        searches[-1] += len(tokens)
+            searches.append(SearchWork())
+            self._begin_s = cpu_s()
         output, self._current = super().step(
             tokens, state, positions, first=first, alignment=alignment
         )
+        searches[-1].n_rows += len(tokens)
+        searches[-1].seconds = cpu_s() - self._begin_s
         return output, self._current
 
     def select(self, state: Any, rows: IntArray) -> Any:  # noqa: ANN401
@@ -96,38 +119,32 @@ class WorkCounter(DecoderWrapper):
         return rewound
 
 
-def compare_work(systems: Mapping[str, Sequence[WindowWork]]) -> Table:
-    """Return a line per system over all of its windows."""
-    rows = [_summarize(name, windows) for name, windows in systems.items()]
-    return make_table(
-        rows,
-        (
-            ("model", "{name}"),
-            ("windows", "{windows}"),
-            ("of these searched again", "{retried}"),
-            ("all work", "{mean:.2f}"),
-            ("median window", "{median:.2f}"),
-            ("90 %", "{p90:.2f}"),
-            ("99 %", "{p99:.2f}"),
-            ("worst", "{worst:.2f}"),
-        ),
-    )
-
-
-def _summarize(name: str, windows: Sequence[WindowWork]) -> dict[str, Any]:
+def summarize_work(windows: Sequence[WindowWork]) -> dict[str, Any]:
     """Return the distribution of the work of windows, the first search of each being 1."""
     searched = [window for window in windows if window.long_searches]
-    ratios = np.array([window.ratio for window in searched])
-    n_first = sum(window.long_searches[0] for window in searched)
-    n_all = sum(sum(window.long_searches) for window in searched)
     n_retried = sum(len(window.long_searches) > 1 for window in searched)
+    firsts = [window.long_searches[0] for window in searched]
+    every = [search for window in searched for search in window.long_searches]
+    n_first = sum(search.n_rows for search in firsts)
+    first_s = sum(search.seconds for search in firsts)
+    rows = [window.row_ratio for window in searched]
+    times = [window.time_ratio for window in searched]
     return {
-        "name": name,
         "windows": len(searched),
-        "retried": format_percent(n_retried / len(searched)),
-        "mean": n_all / n_first,
-        "median": float(np.median(ratios)),
-        "p90": float(np.quantile(ratios, 0.9)),
-        "p99": float(np.quantile(ratios, 0.99)),
-        "worst": float(ratios.max()),
+        "retried": n_retried,
+        "rows": {"all": round(sum(search.n_rows for search in every) / n_first, 4)}
+        | _find_quantiles(rows),
+        "time": {"all": round(sum(search.seconds for search in every) / first_s, 4)}
+        | _find_quantiles(times),
     }
+
+
+def _find_quantiles(ratios: Sequence[float]) -> dict[str, float]:
+    values = np.array(ratios)
+    quantiles = {
+        "median": np.median(values),
+        "p90": np.quantile(values, 0.9),
+        "p99": np.quantile(values, 0.99),
+        "worst": values.max(),
+    }
+    return {name: round(float(value), 4) for name, value in quantiles.items()}

@@ -19,6 +19,7 @@ DESCRIBED: Final[Mapping[str, tuple[str, ...]]] = {
     "accuracy": _WORDS,
     "captions": (*_WORDS, "live"),
     "device_faults": ("backends/hailo", "live"),
+    "retries": ("decoding", "transcription"),
     "server": ("http", "serve"),
     "speakers": ("speakers",),
     "spoken_commands": ("live", "serve"),
