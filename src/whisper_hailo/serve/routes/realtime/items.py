@@ -237,7 +237,8 @@ class ItemTranscriber:
         """Drop the item and all sound that was not transcribed."""
         self._machine.process(ItemEvent.RESET)
         self._item = None
-        self._samples = make_sample_stream(self.settings.input.format.type)
+        sample_format = self.settings.input.format
+        self._samples = make_sample_stream(sample_format.type, sample_format.rate_hz)
         self._captioner = self.settings.make_captioner(self._recognizer)
         self._whole.drop()
         self._whole = _WholeAudio(Reservation(self._service.quota))

@@ -1,4 +1,4 @@
-"""Formats of a realtime client's sound: 16-bit PCM at 24 kHz, and G.711 at 8 kHz."""
+"""Formats of a realtime client's sound: 16-bit PCM, by default at 24 kHz, and G.711 at 8 kHz."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ PCM: Final = "audio/pcm"
 PCMU: Final = "audio/pcmu"
 PCMA: Final = "audio/pcma"
 
-_PCM_RATE_HZ: Final = 24_000
-_G711_RATE_HZ: Final = 8_000
+PCM_RATE_HZ: Final = 24_000
+G711_RATE_HZ: Final = 8_000
 
 
-def make_sample_stream(sample_format: str) -> SampleStream:
-    """Return the decoder of a format."""
-    if sample_format == PCM:
-        return SampleStream(_PCM_RATE_HZ)
-    return SampleStream(_G711_RATE_HZ, table=_TABLES[sample_format])
+def make_sample_stream(sample_format: str, rate_hz: int) -> SampleStream:
+    """Return the decoder of a format at a rate."""
+    return SampleStream(rate_hz, table=_TABLES.get(sample_format))
 
 
 def _mu_law() -> FloatArray:

@@ -14,7 +14,11 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import SpeechRecognizer
 from whisper_hailo.serve.request import Choices, join_hotwords, join_languages
 from whisper_hailo.serve.routes.realtime.protocol import SessionError
-from whisper_hailo.serve.routes.realtime.sample_formats import PCM
+from whisper_hailo.serve.routes.realtime.sample_formats import (
+    G711_RATE_HZ,
+    PCM,
+    PCM_RATE_HZ,
+)
 
 _MIN_PARTIAL_S: Final = 0.5
 """Only committed words are sent, and a word is committed after two seconds at the earliest."""
@@ -28,10 +32,21 @@ class _Part(BaseModel):
 
 
 class Format(_Part):
-    """How samples are sent: 16-bit PCM at 24 kHz, or G.711 at 8 kHz."""
+    """How samples are sent: 16-bit PCM, or G.711 at 8 kHz.
+
+    OpenAI's PCM has 24 kHz. Sound that was recorded at another rate has the words of an upload only
+    if the client sends it as it is.
+    """
 
     type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
-    rate: Literal[24000] | None = None
+    rate: Literal[8_000, 16_000, 24_000, 48_000] | None = None
+
+    @property
+    def rate_hz(self) -> int:
+        """Samples a second."""
+        if self.type != PCM:
+            return G711_RATE_HZ
+        return self.rate or PCM_RATE_HZ
 
 
 class Transcription(_Part):
@@ -102,17 +117,17 @@ TurnDetection: TypeAlias = Annotated[
 class AudioInput(_Part):
     """Everything about the sound that arrives."""
 
-    format: Format = Format(rate=24_000)
+    format: Format = Format(rate=PCM_RATE_HZ)
     noise_reduction: dict[str, Any] | None = None
     transcription: Transcription
     turn_detection: TurnDetection | None = _DEFAULT_VAD
 
     @model_validator(mode="after")
     def _tell_the_truth(self) -> Self:
-        """Answer as the server works: it reduces no noise, and PCM has one rate."""
+        """Answer as the server works: it reduces no noise, and PCM has a rate."""
         self.noise_reduction = None
-        if self.format.type == PCM:
-            self.format = Format(rate=24_000)
+        if self.format.type == PCM and self.format.rate is None:
+            self.format = Format(rate=PCM_RATE_HZ)
         return self
 
 

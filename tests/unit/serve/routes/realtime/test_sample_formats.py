@@ -29,7 +29,7 @@ def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
     raw = file.getvalue()[:-256] + codes
     expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound = make_sample_stream(kind)
+    sound = make_sample_stream(kind, 8_000)
     resampler = Resampler(8_000)
     heard = np.concatenate([sound.push(codes), sound.finish()])
     wanted = np.concatenate([resampler.push(expected), resampler.finish()])
@@ -39,9 +39,17 @@ def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
 
 def test_sample_stream_cut_anywhere_gives_the_same() -> None:
     raw = pcm(load_audio(DEMO)[:16_000])
-    whole = make_sample_stream(PCM)
-    torn = make_sample_stream(PCM)
+    whole = make_sample_stream(PCM, 24_000)
+    torn = make_sample_stream(PCM, 24_000)
     expected = np.concatenate([whole.push(raw), whole.finish()])
     pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
     assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)
     assert expected.size == pytest.approx(16_000, abs=1)
+
+
+def test_sample_stream_16_khz_is_not_resampled() -> None:
+    audio = load_audio(DEMO)[:16_000]
+    sound = make_sample_stream(PCM, 16_000)
+    received = np.concatenate([sound.push(pcm(audio, 16_000)), sound.finish()])
+    assert np.allclose(received, audio, atol=2 / 32_768)
+    assert sound.seconds_of(32_000) == 1.0

@@ -36,6 +36,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes.realtime.sample_formats import (
+    PCM,
     PCMU,
 )
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession
@@ -70,6 +71,20 @@ def test_session_committed_item_equals_the_command_s_text(
     ]
     assert added == [first["item_id"], second["item_id"]]
     assert done["item_id"] == second["item_id"]
+
+
+def test_session_16_khz_sound_has_the_command_s_text(
+    web: RunningServer, transcriber: Transcriber
+) -> None:
+    audio = load_audio(GERMAN[0])
+    with talk(web) as said:
+        session = said.update(format={"type": PCM, "rate": 16_000})["session"]
+        assert session["audio"]["input"]["format"]["rate"] == 16_000
+        said.append(pcm(audio, 16_000))
+        said.say(BUFFER + "commit")
+        done = said.until(TRANSCRIPTION + "completed")
+    assert done["transcript"] == transcriber.transcribe(audio).text
+    assert done["usage"]["seconds"] == pytest.approx(audio.size / 16_000, abs=0.001)
 
 
 def test_session_deltas_come_before_the_commit(web: RunningServer) -> None:
