@@ -36,8 +36,7 @@ _BAD: Final = (
 
 
 _ACKNOWLEDGE_S: Final = 20.0
-"""For a client's machine to acknowledge a ping. Its program may take longer to answer: while the
-server has enough of what it sends, nothing is read, and no pong either."""
+"""For a client to answer a ping, or to send anything else."""
 
 
 class HttpProtocol(H11Protocol):
@@ -84,18 +83,25 @@ class WebSocket(WebSocketsSansIOProtocol):
     uvicorn takes these for errors of the application or of the server.
 
     Args:
-        pong_s: for a client to answer a ping that its machine has acknowledged.
+        pong_s: for a client that sends more than is read to answer a ping. Its answer waits behind
+            what the server does not take yet.
     """
 
     def __init__(self, *arguments: Any, pong_s: float = PING_S, **named: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*arguments, **named)
         self._pong_s = pong_s
+        self._received_at = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        self._received_at = self.loop.time()
+        super().data_received(data)
 
     def keepalive_timeout(self) -> None:
         """Close the connection of a client that is gone, or does not answer at all."""
         waited_s = self.loop.time() - self.ping_sent_at
         is_gone = self.transport.has_unacknowledged_data  # type: ignore[attr-defined]
-        if is_gone or waited_s >= self._pong_s:
+        is_silent = not self.read_paused and self._received_at <= self.ping_sent_at
+        if is_gone or is_silent or waited_s >= self._pong_s:
             super().keepalive_timeout()
             return
         self.pong_timer = self.loop.call_later(_ACKNOWLEDGE_S, self.keepalive_timeout)
@@ -131,7 +137,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 class HttpServer(uvicorn.Server):
     """Serves an ASGI application; signals are the program's.
 
-    A WebSocket message has `message_bytes` at most; a client has `pong_s` to answer a ping.
+    A WebSocket message has `message_bytes` at most; see `WebSocket` for `pong_s`.
     """
 
     def __init__(

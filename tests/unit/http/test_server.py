@@ -245,18 +245,31 @@ def test_websocket_unfinished_handshake_is_aborted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_acknowledged", "waited_s", "is_closed"),
-    [(True, 25.0, False), (True, 301.0, True), (False, 25.0, True)],
-    ids=["a client that is not read", "one that hangs", "one that is gone"],
+    ("is_acknowledged", "is_paused", "received_s", "waited_s", "is_closed"),
+    [
+        (True, True, 30.0, 25.0, False),
+        (True, False, 1.0, 25.0, False),
+        (True, False, 30.0, 25.0, True),
+        (True, True, 30.0, 301.0, True),
+        (False, True, 1.0, 25.0, True),
+    ],
+    ids=["not read", "sends", "silent", "hangs", "gone"],
 )
 def test_websocket_keepalive_closes_only_lost_clients(
-    is_acknowledged: bool, waited_s: float, is_closed: bool
+    is_acknowledged: bool,
+    is_paused: bool,
+    received_s: float,
+    waited_s: float,
+    is_closed: bool,
 ) -> None:
     async def time_out() -> bool:
         server, _, transport = await open_websocket()
+        now_s = server.loop.time()
         transport.has_unacknowledged_data = not is_acknowledged
+        server.read_paused = is_paused
+        server._received_at = now_s - received_s
         server._pong_s = 300.0
-        server.ping_sent_at = server.loop.time() - waited_s
+        server.ping_sent_at = now_s - waited_s
         server.keepalive_timeout()
         server.stop_keepalive()
         return bool(server.close_sent)
