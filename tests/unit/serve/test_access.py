@@ -104,6 +104,31 @@ def test_trusted_proxy_names_its_clients(
         assert f" client={counted} " in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("forwarded", "counted"),
+    [
+        ("203.0.113.5, 192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7, 10.9.9.9", "192.0.2.7"),
+        ("[2001:db8::1]:55", "2001:db8::1"),
+        (", ,", "10.1.2.3"),
+        ('a" status=200', '"a\\" status=200"'),
+    ],
+    ids=["forged by the client", "two proxies", "with a port", "empty", "no address"],
+)
+def test_trusted_proxy_counts_the_last_address_that_is_no_proxy(
+    micro: MicroService,
+    caplog: pytest.LogCaptureFixture,
+    forwarded: str,
+    counted: str,
+) -> None:
+    app = client(micro, safety=SafetyOptions(trusted_proxy=("10.0.0.0/8",))).app
+    web = TestClient(app, "http://127.0.0.1:8000", client=("10.1.2.3", 5))
+    with caplog.at_level(logging.INFO):
+        answer = web.post("/nowhere", headers={"X-Forwarded-For": forwarded})
+    assert answer.status_code == 404
+    assert f" client={counted} " in caplog.text
+
+
 def test_access_refusals_are_logged_in_one_line(
     micro: MicroService, caplog: pytest.LogCaptureFixture
 ) -> None:
