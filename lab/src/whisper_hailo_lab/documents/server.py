@@ -1,4 +1,4 @@
-"""Tables of `docs/measurements/server.md`."""
+"""Tables of `docs/measurements/server.md`, and of `docs/home-assistant.md`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def make_tables(result: Row) -> dict[str, str]:
     }
     tables = {f"server-{name}": table.markdown() for name, table in made.items()}
     tables["server-words"] = _word_text(result["words"])
+    if "names" in result:
+        tables["home-assistant-beside"] = describe_names(result["names"])
+    if "peers" in result:
+        tables["server-peers"] = describe_peers(result["peers"])
+    if "attacks" in result:
+        tables["server-attacks"] = describe_attacks(result["attacks"])
+    if "soak" in result:
+        tables["server-soak"] = describe_soak(result["soak"])
     if "command" in result:
         tables["server-command"] = _command_text(result["command"])
     return tables
@@ -96,6 +104,86 @@ def _command_text(part: Row) -> str:
             ("largest", "{max_cpu_s:.2f}"),
             ("x alone", lambda row: ratio(row, "max_cpu_s")),
             ("windows of others", "{max_windows}"),
+        ),
+    )
+    return f"{part['machine']}.\n\n" + table.markdown()
+
+
+def describe_names(part: Row) -> str:
+    """Return what each system hears of commands with names of a home, and without."""
+    table = make_table(
+        part["rows"],
+        (
+            ("system", "{system}"),
+            ("names right", "{n_names} of {n_named}"),
+            ("commands right", "{n_right} of {n_named}"),
+            ("words wrong", lambda row: f"{100 * row['wer']:.1f} %"),
+            ("other commands right", "{n_plain_right} of {n_plain}"),
+            ("words wrong in them", lambda row: f"{100 * row['plain_wer']:.1f} %"),
+            ("processor ms a command", "{command_ms:.0f}"),
+        ),
+    )
+    return f"`{part['model']}`, {part['machine']}.\n\n" + table.markdown()
+
+
+def describe_attacks(part: Row) -> str:
+    """Return what was tried, what the server promises, and whether it held."""
+    table = make_table(
+        part["rows"],
+        (
+            ("attack", "{attack}"),
+            ("promise", "{promise}"),
+            ("held", lambda row: row["failure"] or "yes"),
+            ("figures", "{figures}"),
+            ("event loop busy, at most ms", "{stall_ms:.0f}"),
+            ("MiB before, at most, after", _describe_memory),
+        ),
+    )
+    return f"`micro`; {part['machine']}.\n\n" + table.markdown()
+
+
+def _describe_memory(row: Row) -> str:
+    before, after = row["rss_mib"]
+    return f"{before}, {row['peak_mib']}, {after}"
+
+
+def describe_soak(part: Row) -> str:
+    """Return what a server has after hours, and how its clients fared."""
+    table = make_table(
+        [part],
+        (
+            ("minutes", "{minutes:.0f}"),
+            ("MiB, first and last quarter", "{rss_mib.0:.0f}, {rss_mib.1:.0f}"),
+            ("MiB an hour", "{mib_an_hour:+.1f}"),
+            ("peak MiB", "{peak_mib:.0f}"),
+            ("descriptors", "{descriptors.0:.0f}, {descriptors.1:.0f}"),
+            ("threads", "{threads.0:.0f}, {threads.1:.0f}"),
+            ("same text", lambda row: _count_outcome(row, "same")),
+            ("another text", lambda row: _count_outcome(row, "other")),
+            ("failed", lambda row: _count_outcome(row, "failed")),
+            ("refused", lambda row: _count_outcome(row, "refused")),
+        ),
+    )
+    return f"`{part['model']}`; {part['machine']}.\n\n" + table.markdown()
+
+
+def _count_outcome(row: Row, outcome: str) -> str:
+    return str(sum(counts.get(outcome, 0) for counts in row["outcomes"].values()))
+
+
+def describe_peers(part: Row) -> str:
+    """Return the processor time of a command here and at others, in turns."""
+    table = make_table(
+        part["rows"],
+        (
+            ("protocol", "{protocol}"),
+            ("the other", "{peer}"),
+            ("model", "{model}"),
+            ("pairs", "{n_pairs}"),
+            ("ours, processor s", "{ours_s:.2f}"),
+            ("the other", "{theirs_s:.2f}"),
+            ("ratio", "{ratio:.2f}"),
+            ("range of pairs", "{ratios.0:.2f} to {ratios.1:.2f}"),
         ),
     )
     return f"{part['machine']}.\n\n" + table.markdown()

@@ -1,12 +1,13 @@
 """Spoken commands with odd names, with and without the names of the home.
 
     python -m whisper_hailo_lab.experiments.home_assistant_names --model base
-        [--other PYTHON --ctranslate2 FOLDER]
+        [--other PYTHON --ctranslate2 FOLDER] [--keep]
 
 Fifty commands that name rooms and devices of an invented home, and twenty that name none, are
 spoken by flite's voices and sent by Wyoming: to this server, to this server with
 `--home-assistant`, and to wyoming-faster-whisper, which PYTHON has, with and without its
-`--hass-token`. Both read the names from the same WebSocket API.
+`--hass-token`. Both read the names from the same WebSocket API. `--keep` puts the rows into the
+result that `docs/home-assistant.md` shows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, Final
 
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo_lab.documents.server import RESULT, describe_names
 from whisper_hailo_lab.experiments.invented_home import TOKEN, Home, home_assistant_api
 from whisper_hailo_lab.experiments.server_clients import (
     SpokenFile,
@@ -33,8 +35,9 @@ from whisper_hailo_lab.experiments.server_clients import (
     wyoming_client,
 )
 from whisper_hailo_lab.program import first_line, run_program
+from whisper_hailo_lab.runs.machine import this_machine
+from whisper_hailo_lab.runs.results import update_result
 from whisper_hailo_lab.score import normalise_text, score_texts
-from whisper_hailo_lab.tables import Table, make_table
 
 AREAS: Final = (
     "Scullery", "Snug", "Belfry", "Solarium", "Mudroom", "Lanai", "Ensuite", "Mezzanine",
@@ -79,7 +82,10 @@ PLAIN: Final = (
 VOICES: Final = ("slt", "rms", "awb")
 """A woman and two men, one of them from Scotland; the others of flite are worse."""
 
-_START_S: Final = 60.0
+OURS: Final = "whisper-hailo"
+OTHER: Final = "wyoming-faster-whisper"
+
+_START_S: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +123,18 @@ def write_commands(folder: Path) -> list[SpokenCommand]:
 def start_other(
     python: str, model: str, folder: Path, *options: str
 ) -> Iterator[tuple[int, str]]:
-    """Yield the process id and the address of wyoming-faster-whisper, with its defaults."""
+    """Yield the process id and the address of wyoming-faster-whisper, with its defaults.
+
+    Its weights have 8 bits, like ours.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
     command = [python, "-m", "wyoming_faster_whisper", "--uri", address]
     command += ["--model", model, "--stt-library", "faster-whisper", "--language", "en"]
-    command += ["--data-dir", str(folder), "--cpu-threads", "1", *options]
+    command += ["--data-dir", str(folder), "--cpu-threads", "1"]
+    command += ["--compute-type", "int8", *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             _wait_for_port(port)
@@ -186,20 +196,28 @@ def _normalise(text: str) -> str:
     return normalise_text(text, "normalised")
 
 
-def names_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Return what each system hears."""
-    return make_table(
-        rows,
-        (
-            ("system", "{system}"),
-            ("names right", "{n_names} of {n_named}"),
-            ("commands right", "{n_right} of {n_named}"),
-            ("word errors", "{wer:.1%}"),
-            ("other commands right", "{n_plain_right} of {n_plain}"),
-            ("word errors in them", "{plain_wer:.1%}"),
-            ("CPU ms a command", "{command_ms:.0f}"),
-        ),
-    )
+def measure_ours(
+    model: str, commands: Sequence[SpokenCommand], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the rows of this server, without and with the options that give it names."""
+    rows = []
+    for system, options in ((OURS, ()), (f"{OURS} with names", names)):
+        words = ("--language", "en", *options)
+        with start_server(1, *words, scheme="tcp", model=model) as (pid, (address,)):
+            rows.append(make_row(system, pid, address, commands))
+    return rows
+
+
+def measure_other(
+    python: str, model: str, commands: Sequence[SpokenCommand], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the rows of wyoming-faster-whisper, as those of `measure_ours`."""
+    rows = []
+    folder = commands[0].file.path.parent
+    for system, options in ((OTHER, ()), (f"{OTHER} with names", names)):
+        with start_other(python, model, folder, *options) as (pid, address):
+            rows.append(make_row(system, pid, address, commands))
+    return rows
 
 
 def main() -> None:
@@ -209,41 +227,28 @@ def main() -> None:
     parser.add_argument("--other", help="Python with wyoming-faster-whisper[hass]")
     parser.add_argument("--ctranslate2", help="folder of the same model")
     parser.add_argument("--texts", action="store_true", help="print what was heard")
+    parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    rows = []
     with tempfile.TemporaryDirectory() as name, home_assistant_api(HOME) as home:
-        folder = Path(name)
-        commands = write_commands(folder)
-        token_file = folder / "token"
+        commands = write_commands(Path(name))
+        token_file = Path(name) / "token"
         token_file.write_text(TOKEN, encoding="utf-8")
-        names = (
-            "--home-assistant",
-            home,
-            "--home-assistant-token-file",
-            str(token_file),
-        )
-        for system, options in (("whisper-hailo", ()), ("with names", names)):
-            words = ("--language", "en", *options)
-            with start_server(1, *words, scheme="tcp", model=arguments.model) as (
-                pid,
-                (address,),
-            ):
-                rows.append(make_row(system, pid, address, commands))
+        names = ["--home-assistant", home]
+        names += ["--home-assistant-token-file", str(token_file)]
+        rows = measure_ours(arguments.model, commands, names)
         if arguments.other:
             token = ("--hass-token", TOKEN, "--hass-api", f"{home}/api")
-            for system, options in (
-                ("wyoming-faster-whisper", ()),
-                ("with names", token),
-            ):
-                with start_other(
-                    arguments.other, arguments.ctranslate2, folder, *options
-                ) as (pid, address):
-                    rows.append(make_row(system, pid, address, commands))
-    emit(names_table(rows).markdown())
+            rows += measure_other(
+                arguments.other, arguments.ctranslate2, commands, token
+            )
+    part = {"model": arguments.model, "machine": this_machine().label, "rows": rows}
+    emit(describe_names(part))
     if arguments.texts:
         for index, command in enumerate(commands):
             heard = " | ".join(row["texts"][index] for row in rows)
             emit(f"{command.text} | {heard}\n")
+    if arguments.keep:
+        update_result(RESULT, names=part)
 
 
 if __name__ == "__main__":

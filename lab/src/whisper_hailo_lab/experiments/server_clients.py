@@ -166,12 +166,17 @@ def _raise_if_busy(event: Event) -> None:
         raise RefusedError(event.data["code"])
 
 
-def realtime_client(address: str, file: SpokenFile = DEMO) -> Ask:
-    """Return a client that sends a file's samples at 24 kHz by WebSocket."""
+def realtime_client(
+    address: str, file: SpokenFile = DEMO, rate_hz: int = _REALTIME_HZ
+) -> Ask:
+    """Return a client that sends a file's samples by WebSocket, at OpenAI's rate by default."""
     url = urlsplit(address)._replace(scheme="ws", path="/v1/realtime").geturl()
-    data = file.read_pcm(_REALTIME_HZ)
-    transcription = {"model": "whisper-1", "language": file.language}
-    input_options = {"turn_detection": None, "transcription": transcription}
+    data = file.read_pcm(rate_hz)
+    input_options = {
+        "format": {"type": "audio/pcm", "rate": rate_hz},
+        "transcription": {"model": "whisper-1", "language": file.language},
+        "turn_detection": None,
+    }
     session = {"type": "transcription", "audio": {"input": input_options}}
     messages: list[dict[str, Any]] = [{"type": "session.update", "session": session}]
     for start in range(0, len(data), _REALTIME_BYTES):

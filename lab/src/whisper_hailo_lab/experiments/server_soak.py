@@ -31,7 +31,6 @@ from websockets.sync.client import connect
 from whisper_hailo.cli.streams import emit
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
-    DEMO,
     Ask,
     RefusedError,
     asr_client,
@@ -122,7 +121,8 @@ def _broken_upload() -> bytes:
         "RIFF, but no sound\r\n--x--\r\n"
     )
     return (
-        "POST /v1/audio/transcriptions HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+        "POST /v1/audio/transcriptions HTTP/1.1\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n"
         f"Content-Length: {len(body)}\r\nHost: localhost\r\n\r\n{body}"
     ).encode()
 

@@ -1,6 +1,7 @@
 """Recordings of people through every protocol of the server: the command's words, and their cost.
 
     python -m whisper_hailo_lab.experiments.server_words [--model base] [--each 20] [--keep]
+        [--protocols NAME ...]
 
 Transcribes up to `--each` recordings of every set of `SETS` with the command, then asks a server
 with the same model for each of them by every protocol. `--keep` puts the rows into the result that
@@ -14,7 +15,7 @@ import logging
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -38,7 +39,7 @@ from whisper_hailo_lab.experiments.server_clients import (
 )
 from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.runs.machine import this_machine
-from whisper_hailo_lab.runs.results import update_result
+from whisper_hailo_lab.runs.results import read_result, update_result
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,8 @@ PROTOCOLS: Final[dict[str, Callable[[str, str, SpokenFile], Ask]]] = {
     "whisper-asr-webservice": lambda http, _, file: asr_client(http, file),
     "whisper.cpp": lambda http, _, file: inference_client(http, file),
     "Wyoming": lambda _, wyoming, file: wyoming_client(wyoming, file),
-    "realtime": lambda http, _, file: realtime_client(http, file),
+    "realtime, 24 kHz": lambda http, _, file: realtime_client(http, file),
+    "realtime, 16 kHz": lambda http, _, file: realtime_client(http, file, 16_000),
 }
 """Clients of a file, given the addresses of HTTP and of Wyoming."""
 
@@ -165,8 +167,10 @@ def choose_recordings(
     return chosen
 
 
-def measure_protocols(model: str, each: int) -> list[ProtocolRow]:
-    """Measure every protocol."""
+def measure_protocols(
+    model: str, each: int, protocols: Collection[str]
+) -> list[ProtocolRow]:
+    """Measure some protocols."""
     recordings = choose_recordings(read_speech(speech_folder()), each)
     seconds = sum(recording.seconds for recording in recordings)
     rows = []
@@ -174,7 +178,8 @@ def measure_protocols(model: str, each: int) -> list[ProtocolRow]:
         files = write_files(recordings, Path(folder))
         texts = command_texts(model, files)
         with start_server(1, model=model) as (server, (http, wyoming)):
-            for protocol, make_client in PROTOCOLS.items():
+            for protocol in protocols:
+                make_client = PROTOCOLS[protocol]
                 clients = [make_client(http, wyoming, file) for file in files]
                 rows.append(ask_all(protocol, clients, texts, server, seconds))
                 emit(f"{rows[-1]}\n")
@@ -186,10 +191,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("--model", default="base")
     parser.add_argument("--each", type=int, default=20, help="recordings of each set")
+    parser.add_argument(
+        "--protocols", nargs="+", default=list(PROTOCOLS), choices=PROTOCOLS
+    )
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    rows = [asdict(row) for row in measure_protocols(arguments.model, arguments.each)]
+    measured = measure_protocols(arguments.model, arguments.each, arguments.protocols)
+    rows = [asdict(row) for row in measured]
     if arguments.keep:
+        kept = read_result(RESULT).get("words", {}).get("rows", [])
+        newest = {row["protocol"]: row for row in [*kept, *rows]}
+        rows = [newest[protocol] for protocol in PROTOCOLS if protocol in newest]
         words = {
             "model": arguments.model,
             "machine": this_machine().label,
