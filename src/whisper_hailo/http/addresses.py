@@ -131,6 +131,9 @@ _AUTHORITY: Final = re.compile(
     r"(?: :(?P<port>[0-9]{1,5}) )?",
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
+_CUSTOMER_BITS: Final = 64
+"""Of an IPv6 address: the rest of them is the customer's."""
+
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST_NAME: Final = 253  # RFC 1035
 _LARGEST_PORT: Final = 65_535
@@ -179,6 +182,22 @@ def normalize_address(host: str) -> str:
     except ValueError:
         return host
     return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def name_client(host: str) -> str:
+    """Return what has the limits of one client: an address, or a network of 64 bits of IPv6.
+
+    A customer has a whole network of the internet's IPv6, so a limit for each address would be
+    none. Devices of a local network have an address each.
+    """
+    name = normalize_address(host)
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name
+    if address.version == 6 and address.is_global:
+        return str(ipaddress.ip_network((address, _CUSTOMER_BITS), strict=False))
+    return name
 
 
 def parse_origin(text: str) -> tuple[str, int] | None:

@@ -24,7 +24,7 @@ from whisper_hailo.core.errors import (
     OptionError,
     WhisperHailoError,
 )
-from whisper_hailo.http.addresses import MISDIRECTED, Hosts, normalize_address
+from whisper_hailo.http.addresses import MISDIRECTED, Hosts, name_client
 from whisper_hailo.serve.errors import (
     BadKeyError,
     ClientDisconnectedError,
@@ -110,7 +110,7 @@ class AccessMiddleware:
         """Refuse a request, or note its client in the scope."""
         headers = Headers(scope=scope)
         self._check_host(scope, headers)
-        client = _peer_address(scope)
+        client = _name_peer(scope)
         path = scope["path"]
         # The page is where a user types the key, and probes have none; neither has a rate limit.
         if path not in _PROBES and path not in self.open_to_all:
@@ -165,9 +165,9 @@ class AccessMiddleware:
         return resources.enter_context(Reservation(self.quota))
 
 
-def _peer_address(scope: Scope) -> str:
+def _name_peer(scope: Scope) -> str:
     address, _port = scope.get("client") or ("", 0)
-    return normalize_address(address)
+    return name_client(address)
 
 
 def _sent_key(scope: Scope, headers: Headers) -> str:
@@ -272,7 +272,7 @@ def refuse(
     status = _status_of(error)
     if not (scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError)):
         log_refusal(
-            Caller(scope.get(CLIENT) or _peer_address(scope), "http"),
+            Caller(scope.get(CLIENT) or _name_peer(scope), "http"),
             error,
             status=status,
             method=scope.get("method", "WEBSOCKET"),

@@ -20,6 +20,7 @@ from whisper_hailo.http.addresses import (
     Listener,
     find_own_address,
     make_tls_context,
+    name_client,
 )
 
 
@@ -356,3 +357,22 @@ def test_hosts_empty_address_raises(host: str) -> None:
 def test_authority_parse_normalizes_addresses_and_names() -> None:
     assert Authority.parse("[2001:DB8::0:1]:80") == Authority("2001:db8::1", 80)
     assert Authority.parse("A-b_c.d.:443") == Authority("a-b_c.d", 443)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2a00:1450:4001:80b::1", "2a00:1450:4001:80b::/64"),
+        ("2a00:1450:4001:80b:ffff::2", "2a00:1450:4001:80b::/64"),
+        ("2a00:1450:4001:80c::1", "2a00:1450:4001:80c::/64"),
+        ("fd00::1", "fd00::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("::1", "::1"),
+        ("not an address", "not an address"),
+        ("", ""),
+    ],
+)
+def test_name_client_is_an_address_or_a_network(host: str, name: str) -> None:
+    assert name_client(host) == name

@@ -23,7 +23,7 @@ from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import normalize_address
+from whisper_hailo.http.addresses import name_client
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.audio import AudioDecoders
 from whisper_hailo.serve.concurrency import run_until_disconnect
@@ -103,7 +103,7 @@ class WyomingSession:
         self._describe = describe
         self._finds_end = finds_end
         peer_address, *_ = writer.get_extra_info("peername") or ("",)
-        self._caller = Caller(normalize_address(peer_address), "wyoming")
+        self._caller = Caller(name_client(peer_address), "wyoming")
         self._connection = cast(Connection, writer.transport)
         self._events = EventReader(reader, service.wyoming_quota)
         self._machine = StateMachine(SessionState.IDLE, TRANSITIONS, make_state_error)
