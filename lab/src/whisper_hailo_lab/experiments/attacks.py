@@ -460,8 +460,9 @@ def _forge_addresses(server: AttackedServer) -> str:
     """Name another address with each request, to have a rate limit for each."""
     statuses: Counter[int] = Counter()
     for index in range(30):
-        lines = (f"X-Forwarded-For: 10.0.0.{index}", f"Forwarded: for=10.0.0.{index}")
-        lines += (f"X-Real-IP: 10.0.0.{index}",)
+        address = f"10.0.0.{index}"
+        lines = [f"X-Forwarded-For: {address}", f"X-Real-IP: {address}"]
+        lines.append(f"Forwarded: for={address}")
         request = _post(_ROUTE, b"{}", "application/json", *lines)
         statuses[_status(server.send(request))] += 1
     _expect_at_most("requests within the limit", 30 - statuses[429], 12)
