@@ -37,7 +37,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.data.clips import find_clips
+from whisper_hailo_lab.clip_archives import find_clips
 from whisper_hailo_lab.documents.device_faults import RESULT, add_run
 from whisper_hailo_lab.documents.pages import keep_result
 from whisper_hailo_lab.program import first_line, run_program

@@ -1,4 +1,4 @@
-"""`serve` as a process, with OpenAI's client and curl."""
+"""`serve` as a process, with OpenAI's client, curl, and requests of its description."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,22 +21,27 @@ import pytest
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 from tests.e2e.serving import serve
-
-openai = pytest.importorskip(
-    "openai", reason="openai is not installed: requirements/dev.txt"
-)
-pytest.importorskip("fastapi", reason="the server extra is not installed")
-
-from whisper_hailo_lab.clip_archives import unpack_clips  # noqa: E402
-from whisper_hailo_lab.experiments.server_clients import (  # noqa: E402
+from whisper_hailo_lab.clip_archives import unpack_clips
+from whisper_hailo_lab.experiments.server_clients import (
     openai_client,
     realtime_client,
     wyoming_client,
 )
 
+openai = pytest.importorskip(
+    "openai", reason="openai is not installed: requirements/dev.txt"
+)
+pytest.importorskip("fastapi", reason="the server extra is not installed")
 GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
 LONG = sorted((unpack_clips() / "long").glob("*.ogg"))[0]
 KEY = "a key of this test"
+pytest.importorskip("fastapi", reason="the server extra is not installed")
+if find_spec("schemathesis") is None:
+    pytest.skip(
+        "schemathesis is not installed: requirements/e2e.txt", allow_module_level=True
+    )
+N_EXAMPLES = 15
+"""Of each operation, beside those that try every field; `--max-examples 1000` by hand."""
 
 
 @pytest.fixture(scope="module")
@@ -316,3 +323,19 @@ def test_serve_options_come_from_the_environment(
             connection.request("GET", "/v1/models")
             models = json.load(connection.getresponse())["data"]
     assert [model["id"] for model in models] == ["micro", "whisper-1", "house"]
+
+
+def test_openapi_describes_every_answer(environment: dict[str, str]) -> None:
+    with serve(environment, "--http", "127.0.0.1:0") as served:
+        address = served.wait_for(r"serving at (http\S+)")
+        process = subprocess.run(
+            [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json",
+             "--max-examples", str(N_EXAMPLES), "--seed", "1", "--no-color",
+             # No schema describes a recording: other files are refused, and `null` in a form
+             # is four bytes, which may be samples.
+             "--exclude-checks", "positive_data_acceptance,negative_data_rejection"],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert process.returncode == 0, process.stdout[-4000:]
+        assert served.end() == 0
+    assert "Traceback" not in served.said

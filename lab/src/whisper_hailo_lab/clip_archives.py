@@ -69,3 +69,14 @@ def pack_clips(folder: Path) -> None:
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, file.read_bytes())
         shutil.rmtree(path)
+
+
+def find_clips(*sets: str) -> list[Path]:
+    """Return the recordings of frozen sets, each with its text beside it."""
+    folder = unpack_clips()
+    return [path for name in sets for path in sorted((folder / name).glob("*.ogg"))]
+
+
+def text_beside(recording: Path) -> str:
+    """Return the words of a recording that has its text beside it."""
+    return recording.with_suffix(".txt").read_text(encoding="utf-8").strip()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from whisper_hailo_lab.clip_archives import (
     MANIFEST,
+    find_clips,
     pack_clips,
     read_manifest,
+    text_beside,
     unpack_clips,
 )
 
@@ -55,3 +57,18 @@ def test_manifest_has_every_clip_and_its_text() -> None:
     }
     assert texts == {entry["id"]: entry["text"] for entry in entries}
     assert {path.stem for path in folder.rglob("*.ogg")} == texts.keys()
+
+
+def test_manifest_clips_exist_with_rising_times() -> None:
+    folder = unpack_clips()
+    for entry in read_manifest():
+        words = [word for sentence in entry["sentences"] for word in sentence["words"]]
+        starts = [start_s for _, start_s, _ in words]
+        assert (folder / entry["set"] / f"{entry['id']}.ogg").is_file()
+        assert starts == sorted(starts)
+
+
+def test_find_clips_gives_recordings_with_texts() -> None:
+    clips = find_clips("seen", "unseen")
+    assert {path.parent.name for path in clips} == {"seen", "unseen"}
+    assert all(text_beside(path) for path in clips)

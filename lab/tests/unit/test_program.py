@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from whisper_hailo.cli import progress as status
 from whisper_hailo.core.errors import ExitCode, ModelError
-from whisper_hailo_lab import repository
-from whisper_hailo_lab.program import first_line, run_program
+from whisper_hailo_lab import program, repository
+from whisper_hailo_lab.program import StepProgress, first_line, run_program
 
 
 def test_run_program_returns_the_exit_code() -> None:
@@ -38,3 +39,18 @@ def test_run_program_outside_a_clone_is_refused(
 def test_first_line_ends_at_the_line_end() -> None:
     assert first_line("One.\n\nTwo.") == "One."
     assert first_line(None) == ""
+
+
+def test_step_progress_shows_step_and_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    for module in (status, program):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    show = StepProgress()
+    show(1, 9, "too soon")
+    now[0] = 175.0
+    show(2, 9, "measuring")
+    show(3, 9, "too soon again")
+    show.close()
+    assert capsys.readouterr().err == "2 of 9, 1:15: measuring\n"

@@ -44,7 +44,6 @@ from whisper_hailo_lab.accuracy.gate import (
     check_base,
     check_tiny,
 )
-from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.retry_limits import measure_policies
@@ -58,7 +57,7 @@ from whisper_hailo_lab.accuracy.subtitle_files import (
 )
 from whisper_hailo_lab.accuracy.subtitle_references import find_pauses
 from whisper_hailo_lab.accuracy.subtitles import compare_conformity, count_conformity
-from whisper_hailo_lab.accuracy.tables import compare_files
+from whisper_hailo_lab.accuracy.tables import GROUPS, compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
 from whisper_hailo_lab.accuracy.word_edges import measure_edges
 from whisper_hailo_lab.data.joined import JOINED

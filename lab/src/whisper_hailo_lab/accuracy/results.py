@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from whisper_hailo_lab.accuracy.groups import kind_of
+from whisper_hailo_lab.accuracy.tables import kind_of
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.runs.outcomes import score_transcript, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import (

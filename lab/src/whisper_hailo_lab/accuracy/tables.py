@@ -1,12 +1,12 @@
-"""Tables of transcripts for a terminal."""
+"""Tables of transcripts for a terminal, and the groups that recordings are divided into."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo_lab.accuracy.groups import GROUPS
+from whisper_hailo_lab.data.joined import JOINED
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.runs.outcomes import (
     OutcomeTotals,
@@ -22,6 +22,12 @@ from whisper_hailo_lab.tables import (
     format_percent,
     make_table,
 )
+
+ENGLISH: Final = "English"
+OTHER: Final = "other languages"
+SILENT: Final = "no speech"
+LONG: Final = "long recordings"
+KINDS: Final = (ENGLISH, OTHER, SILENT, LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +117,21 @@ def compare_rates(
         [score_transcript(line).score for line in spoken_base],
     )
     return format_difference(rate - base_rate, interval)
+
+
+def kind_of(line: TranscriptLine) -> str:
+    """Return one of `KINDS`; long recordings are those that were joined."""
+    if line.set == JOINED:
+        return LONG
+    if not line.has_speech:
+        return SILENT
+    return ENGLISH if line.language == "en" else OTHER
+
+
+GROUPS: Final[dict[str, Callable[[TranscriptLine], str]]] = {
+    "all": lambda line: "all",
+    "set": lambda line: f"{line.set} {line.language}",
+    "language": lambda line: line.language,
+    "kind": kind_of,
+}
+"""Ways to divide recordings into rows."""

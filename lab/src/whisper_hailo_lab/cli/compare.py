@@ -16,7 +16,7 @@ from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo_lab.cli import whole_number
 from whisper_hailo_lab.compare.padding_grid import PaddingGrid
-from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.program import StepProgress
 from whisper_hailo_lab.runs.records import Case
 
 if TYPE_CHECKING:

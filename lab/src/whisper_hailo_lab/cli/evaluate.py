@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.cli import whole_number
-from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.program import StepProgress
 from whisper_hailo_lab.runs.records import ROWS, Case
 from whisper_hailo_lab.systems.table import SYSTEMS
 

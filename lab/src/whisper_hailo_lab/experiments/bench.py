@@ -35,8 +35,7 @@ from whisper_hailo_lab.data.speech import (
     speech_folder,
 )
 from whisper_hailo_lab.harness.evaluate import evaluate_cases
-from whisper_hailo_lab.program import first_line, run_program
-from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.program import StepProgress, first_line, run_program
 from whisper_hailo_lab.report.build import write_report
 from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.records import EMULATED_SUFFIX, EMULATOR, ROWS, Case, Row

@@ -43,10 +43,12 @@ from whisper_hailo_lab.runs.machine import peak_rss_mib, this_machine
 from whisper_hailo_lab.speakers.conversations import (
     Conversation,
     ConversationPlan,
+    Turn,
     make_conversation,
+    read_rttm,
+    write_rttm,
 )
 from whisper_hailo_lab.speakers.score import score_turns, speaker_mapping
-from whisper_hailo_lab.speakers.turns import Turn, read_rttm, write_rttm
 from whisper_hailo_lab.speakers.voices import (
     Voice,
     collect_voices,

@@ -1,36 +1,31 @@
-"""Conversations made of utterances, with the turns that are known from how they were made."""
+"""Conversations made of utterances, and the turns that are known from how they were made."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.speakers.turns import Turn
 from whisper_hailo_lab.speakers.voices import Utterance, Voice
 
 PAUSE_S: Final = (0.1, 0.8)
 OVERLAP_S: Final = (0.2, 1.0)
 OVERLAP_SHARE: Final = 0.2
 """Of the changes between two people, with both of them speaking for a moment."""
-
 _STAYS_SHARE: Final = 0.25
 """Of the turns, after which the same person goes on."""
-
 _LEVEL_DB: Final = (-32.0, -22.0)
 """Mean power of a person's speech: some sit closer to the microphone."""
-
 _NOISE_DB: Final = (-30.0, -12.0)
 """Room noise relative to the speech."""
-
 _REVERBERATION_S: Final = (0.15, 0.4)
 _DIRECT_SHARE: Final = 0.75
 """Of the power that arrives without a reflection, in rooms with reverberation."""
-
 _LEAD_S: Final = 0.5
 """Room noise before the first and after the last word."""
 
@@ -211,3 +206,34 @@ def _room_noise(
         noise = np.fft.irfft(spectrum, audio.size).astype(np.float32)
     speech_db = 10 * np.log10(float(np.mean(audio.astype(np.float64) ** 2)) + 1e-12)
     return _set_level(noise.astype(np.float32), speech_db + rng.uniform(*_NOISE_DB))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A stretch of speech of one person."""
+
+    start_s: float
+    end_s: float
+    speaker: str
+
+
+def read_rttm(text: str) -> dict[str, list[Turn]]:
+    """Return the turns of each recording of a file in NIST's format."""
+    turns: dict[str, list[Turn]] = defaultdict(list)
+    for line in text.splitlines():
+        fields = line.split()
+        if not fields or fields[0] != "SPEAKER":
+            continue
+        start_s = float(fields[3])
+        turns[fields[1]].append(Turn(start_s, start_s + float(fields[4]), fields[7]))
+    return turns
+
+
+def write_rttm(name: str, turns: Iterable[Turn]) -> str:
+    """Return turns in NIST's format."""
+    lines = [
+        f"SPEAKER {name} 1 {turn.start_s:.3f} {turn.end_s - turn.start_s:.3f} "
+        f"<NA> <NA> {turn.speaker} <NA> <NA>\n"
+        for turn in turns
+    ]
+    return "".join(lines)

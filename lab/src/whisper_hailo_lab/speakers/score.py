@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo_lab.speakers.turns import Turn
+from whisper_hailo_lab.speakers.conversations import Turn
 
 FRAMES_PER_SECOND: Final = 100
 

@@ -10,9 +10,9 @@ import pytest
 from lab.tests.unit.runs.test_outcomes import make_line
 from whisper_hailo_lab.accuracy.__main__ import parse_option
 from whisper_hailo_lab.accuracy.emulated import PLANS
-from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
 from whisper_hailo_lab.accuracy.plan import make_plan, study_setups
 from whisper_hailo_lab.accuracy.results import keep_peers, make_result
+from whisper_hailo_lab.accuracy.tables import KINDS, kind_of
 from whisper_hailo_lab.documents.accuracy import make_tables
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.repository import ROOT

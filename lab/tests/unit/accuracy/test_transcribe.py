@@ -16,7 +16,7 @@ from whisper_hailo_lab.accuracy.setups import (
 )
 from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
-from whisper_hailo_lab.data.clips import find_clips, text_beside
+from whisper_hailo_lab.clip_archives import find_clips, text_beside
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.transcripts import read_transcripts

@@ -8,7 +8,7 @@ import pytest
 
 from whisper_hailo_lab.documents.speakers import make_tables
 from whisper_hailo_lab.experiments.speakers import count_wrong_words, score_answers
-from whisper_hailo_lab.speakers.turns import Turn, write_rttm
+from whisper_hailo_lab.speakers.conversations import Turn, write_rttm
 
 _TURNS = [Turn(0, 10, "anna"), Turn(10, 20, "ben")]
 

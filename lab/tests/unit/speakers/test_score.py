@@ -7,13 +7,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from whisper_hailo_lab.speakers.conversations import Turn, read_rttm, write_rttm
 from whisper_hailo_lab.speakers.score import (
     DiarizationErrors,
     map_speakers,
     score_turns,
     speaker_mapping,
 )
-from whisper_hailo_lab.speakers.turns import Turn, read_rttm, write_rttm
 
 REFERENCE = [Turn(0, 10, "anna"), Turn(10, 20, "ben"), Turn(18, 22, "anna")]
 

@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from whisper_hailo_lab.documents.expected_times import (
+from whisper_hailo_lab.documents.processors import (
     COUNTED_S,
     SHAPES,
     STUDY_DECODER_MS,

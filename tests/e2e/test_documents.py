@@ -1,4 +1,4 @@
-"""Run every command and every line of Python in the README, as written.
+"""Run every command and every line of Python in the README and `docs/python.md`, as written.
 
 What cannot run here is fenced as `bash not run: REASON`, and skipped for that reason. The bundled
 model stands for `tiny`, which would have to be fetched, and the demo recording for
@@ -20,11 +20,16 @@ import pytest
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, ROOT
 from tests.e2e.readme_world import hiding
 from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.arguments import merge_transcribe_kwargs
 
 FENCED = re.compile(r"^```(\w*) ?([^\n]*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 NOT_RUN = "not run: "
 ACTIVATION = "source .venv/bin/activate"
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -162,3 +167,38 @@ def test_readme_commands_see_only_installed_extras(
         program, Block("", "", "", frozenset({"media"})), environment, tmp_path
     )
     assert having.returncode == 0, having.stderr
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda text: text.split("\n", 1)[0][:30]
+)
+def test_python_page_examples_run_as_written(
+    example: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    shutil.copy(DEMO, tmp_path / "talk.flac")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"talk.flac"}
+
+
+def test_python_page_has_all_examples() -> None:
+    assert len(EXAMPLES) >= 9
+
+
+def test_python_page_lists_names_that_exist() -> None:
+    (row,) = re.findall(
+        r"^\| (`beam_size`.*) \| the same names \|$", PAGE, re.MULTILINE
+    )
+    names = re.findall(r"`(\w+)`", row)
+    assert len(names) >= 20
+    for name in names:
+        with pytest.raises(OptionError) as known:
+            merge_transcribe_kwargs(DecodingOptions(), {name: object()})
+        with pytest.raises(OptionError) as unknown:
+            merge_transcribe_kwargs(DecodingOptions(), {f"{name}_x": object()})
+        # An unknown name is refused before its value.
+        reason = str(unknown.value).replace(f"{name}_x", name).partition(";")[0]
+        assert not str(known.value).startswith(reason)

