@@ -1,6 +1,6 @@
 """Draws a run's log: losses and word error rates over the steps.
 
-python -m lab.training.curves LOG lab/training/runs/micro-6/curves.svg
+python -m lab.training.curves LOG lab/training/runs/micro-6.svg
 """
 
 import argparse

@@ -12,13 +12,14 @@ import argparse
 import json
 import re
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "training" / "results"
-LOG = max((ROOT / "lab" / "training" / "runs").glob("micro-*")) / "log.jsonl"
+LAST_RUN = max((ROOT / "lab" / "training" / "runs").glob("micro-*.zip"))
 PAGES = (
     ROOT / "lab/training/README.md",
     ROOT / "src/whisper_hailo/assets/micro/README.md",
@@ -137,7 +138,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "illness": lambda: illness_table(_json(RESULTS / "illness.json")),
     "ill": lambda: illness_table(_json(RESULTS / "ill.json")),
     "run": lambda: run_table(
-        [json.loads(line) for line in LOG.read_text().splitlines()]
+        [
+            json.loads(line)
+            for line in zipfile.Path(LAST_RUN, "log.jsonl")
+            .read_text(encoding="utf-8")
+            .splitlines()
+        ]
     ),
 }
 

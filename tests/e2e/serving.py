@@ -1,4 +1,4 @@
-"""A running `serve` command, and a running `caption` command with its page."""
+"""Options of captions that are computed quickly; running `serve` and `caption` commands."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ CAPTION = (
     "--web-port",
     "0",
 )
+QUICK = ("--model", "micro", "--threads", 1, "--min-partial", 0.5)
 
 
 def write_long_talk(folder: Path) -> Path:

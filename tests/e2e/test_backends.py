@@ -1,14 +1,24 @@
-"""Encoders and decoders by choice: the real command, real graphs of the bundled model."""
+"""Encoders and decoders by choice, on real graphs of the bundled model, and faults of a chip."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, Command, one_line
+from tests.e2e.conftest import (
+    ASSETS,
+    DEMO,
+    DEMO_TEXT,
+    PATIENCE_S,
+    ROOT,
+    Command,
+    one_line,
+)
 from whisper_hailo_lab.score import score_texts
 
 MICRO = ASSETS / "micro"
@@ -113,3 +123,34 @@ def test_transcribe_ctranslate2_decoder_is_refused(
     result = whisper_hailo("transcribe", "--model", model, "--decoder", tmp_path, DEMO)
     assert result.returncode == 4
     assert "decoder_model_merged.onnx" in one_line(result)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_device_faults_at_random_points_give_no_wrong_text(
+    environment: dict[str, str], streams: int
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.device_faults",
+        "--json",
+    ]
+    # Enough for recordings of each stream to run between them.
+    n_faults = 12 * streams
+    command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]
+    env = {**environment, "OMP_NUM_THREADS": "1"}
+    process = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    facts = json.loads(process.stdout)
+    assert facts["faults"] >= n_faults
+    assert facts["right_text"] > 0
+    assert facts["wrong_text"] == 0
+    assert facts["right_text"] + sum(facts["reported"].values()) == facts["files"]

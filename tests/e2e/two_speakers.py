@@ -12,6 +12,7 @@ import soundfile
 
 from tests.e2e.conftest import DEMO, ROOT
 from whisper_hailo.audio import load_audio
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.speakers.models import EMBEDDING, FOLDER_VARIABLE, SEGMENTATION
 
@@ -30,7 +31,7 @@ needs_models = pytest.mark.skipif(
 
 def write_talk(path: Path) -> Path:
     """Write a recording in which two people speak in turns; return its path."""
-    first = load_audio(ROOT / "tests" / "data" / "jfk.flac")
+    first = load_audio(ASSETS / "jfk.flac")
     second = load_audio(DEMO)
     cut = round(SWITCHES_S[0] * SAMPLE_RATE_HZ)
     pause = round((SWITCHES_S[1] - SWITCHES_S[0]) * SAMPLE_RATE_HZ)

@@ -14,7 +14,6 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
-DATA = Path(__file__).parents[1] / "data"
 _BEAT_S: Final = 0.5
 _CHORDS: Final = (
     (261.6, 329.6, 392.0),

@@ -10,9 +10,10 @@ import pytest
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, mel_filters, pad_or_trim
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.types import FloatArray
 
-JFK = Path(__file__).parents[1] / "data" / "jfk.flac"
+JFK = ASSETS / "jfk.flac"
 REFERENCE_TOLERANCE = 1e-4
 FILTER_TOLERANCE = 1e-7
 """The published filterbanks are rounded to float32 and computed in it in places."""

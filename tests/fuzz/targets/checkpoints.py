@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from tests.checkpoints import random_arrays
-from tests.ctranslate2_writer import SETTINGS, model_bytes, variables_of
+from tests.checkpoints import SETTINGS, model_bytes, random_arrays, variables_of
 from tests.fuzz.mutate import mutated_bytes, mutated_json
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_checkpoint

@@ -32,10 +32,9 @@ from whisper_hailo.audio.stream import (
     merge_channels,
     split_channels,
 )
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Settings, Timings, Transcript
-
-DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_load_audio_matches_decoding_at_once(tmp_path: Path, suffix: str) -> Non
 
 
 def test_load_audio_of_jfk_has_speech_level() -> None:
-    audio = load_audio(DATA / "jfk.flac")
+    audio = load_audio(ASSETS / "jfk.flac")
     assert audio.shape == (176_000,)
     assert 0.05 < audio.std() < 0.2
 

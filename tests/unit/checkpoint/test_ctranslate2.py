@@ -12,10 +12,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.checkpoints import TOY, random_arrays
-from tests.ctranslate2_writer import (
+from tests.checkpoints import (
     SETTINGS,
+    TOY,
     model_bytes,
+    random_arrays,
     variables_of,
     write_ctranslate2,
 )

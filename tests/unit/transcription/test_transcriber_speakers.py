@@ -13,6 +13,7 @@ import soundfile
 
 from tests.fakes.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.audio.stream import ChannelOf
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.speakers.attribution import SpeakerAttribution
@@ -109,7 +110,7 @@ def test_transcribe_many_finds_speakers_of_each(
 
 
 def test_transcribe_speakers_gives_words_their_speaker(micro: Transcriber) -> None:
-    transcript = micro.transcribe(Path("tests/data/jfk.flac"), speakers=1)
+    transcript = micro.transcribe(ASSETS / "jfk.flac", speakers=1)
     assert transcript.segments
     for segment in transcript.segments:
         assert segment.words

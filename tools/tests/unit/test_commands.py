@@ -1,4 +1,4 @@
-"""What the commands around the Hailo compiler ask for, and what they tell of it."""
+"""What the commands around the Hailo compiler ask for, and what they print."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from whisper_hailo_tools.check.graph import Section
 from whisper_hailo_tools.check.report import Report
 from whisper_hailo_tools.check.rules import Finding, Severity
 from whisper_hailo_tools.compile import Hef
+from whisper_hailo_tools.difference import Difference
 from whisper_hailo_tools.emulate.make import Emulation, LayerNoise, Noise
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan
 from whisper_hailo_tools.options import (
@@ -24,9 +25,21 @@ from whisper_hailo_tools.options import (
     CalibrationSet,
     CompileOptions,
     EmulateOptions,
+    ValidateOptions,
 )
+from whisper_hailo_tools.validate.stage_checks import (
+    Agreement,
+    FormResult,
+    LayerResult,
+    Limit,
+)
+from whisper_hailo_tools.validate.validate import ParityReport
 
 TOOLS = "whisper_hailo_tools"
+VALIDATE = "whisper_hailo_tools.validate.validate"
+FAR = Difference(0.25, 0.0125, 0.1, 0.987654321, 12.34, 23.45)
+SAME = Difference(0.0, 0.0, 0.0, 1.0, math.inf, math.inf)
+STRICT = Limit(80.0)
 
 
 def read_output(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
@@ -175,7 +188,11 @@ RECORD = HefRecord(
     {"conv1": 12.25, "conv2": 30.0},
     4,
 )
+
+
 BARE = HefRecord("encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.33.0")
+
+
 BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
 
 
@@ -299,6 +316,8 @@ def noise(name: str, snr_db: float) -> LayerNoise:
 LAYERS = tuple(
     noise(f"l{at}", float(snr)) for at, snr in enumerate((30, 7, 50, 9, 40, 8))
 )
+
+
 EMULATED = Emulation(
     Path("e.onnx"),
     Path("e.json"),
@@ -362,3 +381,111 @@ def test_emulate_of_one_window_says_so(
     lines = read_output(capsys, "emulate model --audio talks").splitlines()
     assert "same window" in lines[0]
     assert lines[-1].endswith("e.json")
+
+
+def make_report(*results: FormResult) -> ParityReport:
+    used = (("a.wav", 0), ("a.wav", 1))
+    return ParityReport("toy", "the checkpoint", 10.0, used, {}, {}, results)
+
+
+def kind(
+    status: str,
+    *,
+    tokens: Agreement | None = None,
+    layers: tuple[LayerResult, ...] = (),
+) -> FormResult:
+    limit = Limit(15.0)
+    return FormResult("emulated", "encoder", status, "g", limit, FAR, tokens, layers)
+
+
+def validated(
+    report: ParityReport,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str = "",
+) -> tuple[int, str, list[tuple[Any, ...]]]:
+    """Exit code, standard output, and what was asked for."""
+    recorded_calls = Asked(report).patched(
+        monkeypatch, "whisper_hailo_tools.validate.validate.validate"
+    )
+    code = run(["validate", ".", *words.split()])
+    return code, capsys.readouterr().out, recorded_calls.with_
+
+
+def test_validate_prints_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Columns stand below their headings; rungs that were not run say why."""
+    monkeypatch.chdir(tmp_path)
+    exact = FormResult("float32", "decoder", "passed", "g", STRICT, SAME)
+    report = make_report(
+        exact,
+        kind("passed", tokens=Agreement(19, 20)),
+        FormResult("hef", "encoder", "not run", "no"),
+    )
+    code, out, recorded_calls = validated(report, monkeypatch, capsys)
+    assert code == 0
+    assert out.splitlines() == [
+        "toy: passed; 2 windows of 10 s, against the checkpoint",
+        "rung      part     result  max   mean   cosine    SNR dB  PSNR dB  limit"
+        "         tokens",
+        "float32   decoder  passed  0     0      1.000000  equal   equal    SNR >= 80 dB",
+        "emulated  encoder  passed  0.25  0.013  0.987654  12.3    23.4     SNR >= 15 dB"
+        "  19 of 20",
+        "hef       encoder  not run: no",
+        "parity.json",
+    ]
+    assert recorded_calls == [(Path("."), ValidateOptions())]
+    assert json.loads((tmp_path / "parity.json").read_text())["passed"] is True
+
+
+def test_validate_failure_names_the_steepest_fall(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    layers = (LayerResult("a", 40.0), LayerResult("b", 12.3), LayerResult("c", 11.0))
+    code, out, _ = validated(
+        make_report(kind("failed", layers=layers)), monkeypatch, capsys
+    )
+    assert code == 4
+    lines = out.splitlines()
+    assert lines[0].startswith("toy: FAILED; ")
+    assert "a (40.0 dB) to b (12.3 dB)" in lines[-2]
+    _, out, _ = validated(
+        make_report(kind("passed", layers=layers)), monkeypatch, capsys
+    )
+    assert "falls" not in out
+
+
+def test_validate_writes_json_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = make_report(kind("failed"))
+    words = "--json --out there --windows 2 -l de"
+    code, out, recorded_calls = validated(report, monkeypatch, capsys, words)
+    assert code == 4
+    assert json.loads(out) == json.loads(report.to_json())
+    assert recorded_calls == [(Path("."), ValidateOptions(windows=2, language="de"))]
+    assert (tmp_path / "there" / "parity.json").read_text() == report.to_json()
+
+
+def test_validate_to_unwritable_place_fails_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The model directory, or the one that is typed; where there is no model that is told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    looked: list[Path] = []
+    monkeypatch.setattr(
+        "whisper_hailo.core.atomic_files.require_writable_folder",
+        lambda at, _: looked.append(at),
+    )
+    recorded_calls = Asked(make_report()).patched(
+        monkeypatch, "whisper_hailo_tools.validate.validate.validate"
+    )
+    for words in ("model", "model --out there", "missing", "missing --out there"):
+        assert run(["validate", *words.split()]) == 0
+    assert looked == [Path("model"), Path("there"), Path("there")]
+    assert len(recorded_calls.with_) == 4
+    capsys.readouterr()

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo_lab.accuracy.setups import AccuracySetup
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
 from whisper_hailo_lab.data.speech import SpeechRecording, interleave_sets
-from whisper_hailo_lab.repository import ROOT
 from whisper_hailo_lab.runs.outcomes import OutcomeTotals, split_units, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import TranscriptLine
 
-JFK: Final = ROOT / "tests" / "data" / "jfk.flac"
+JFK: Final = ASSETS / "jfk.flac"
 JFK_TEXT: Final = (
     "And so my fellow Americans ask not what your country can do for you ask what you can do for "
     "your country"

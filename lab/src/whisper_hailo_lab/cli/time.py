@@ -55,7 +55,7 @@ def time(
     with closing(StepProgress()) as progress:
         timing = time_file(transcriber, audio, options, iterations, progress)
     if report:
-        from whisper_hailo_lab.runs.instruction_sets import instruction_sets
+        from whisper_hailo_lab.runs.machine import instruction_sets
 
         emit(report_table(timing, instruction_sets()))
     elif as_json:

@@ -1,4 +1,4 @@
-"""Emulations of the bundled model, from its directory and real speech."""
+"""Emulations of the bundled model, from its directory and real speech, and their noise."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ import onnx
 import onnxruntime
 import pytest
 
+from tools.tests.unit.emulate import graphs
 from tools.tests.unit.emulate.conftest import SPEECH
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.emulate import make
-from whisper_hailo_tools.emulate.make import WindowFile, emulate_part, split
+from whisper_hailo_tools.emulate.make import (
+    WindowFile,
+    emulate_part,
+    measure_noise,
+    split,
+)
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
-from whisper_hailo_tools.emulate.statistics import collect
+from whisper_hailo_tools.emulate.statistics import collect, scale_of
 from whisper_hailo_tools.options import CompileOptions, EmulateOptions
+
+RNG = np.random.default_rng(5)
+WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in range(40)]
 
 
 def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
@@ -266,3 +275,75 @@ def test_require_words_of_noisy_encoder_is_refused(
     make.require_words(micro, _compile_options(sets, "decoder"))
     after = sorted(path.name for path in (micro / "hailo").iterdir())
     assert after == before, "a prediction leaves nothing behind"
+
+
+def test_collect_gives_statistics_of_the_tensors() -> None:
+    model = graphs.residual()
+    network = read_network(model, (), ())
+    statistics = collect(model, network, WINDOWS)
+    x = np.stack([window["x"] for window in WINDOWS])
+    linear = x @ graphs.WEIGHT + graphs.BIAS
+    assert set(statistics) == {"x", "linear", "y"}
+    for name, values in {"x": x, "linear": linear, "y": x + linear}.items():
+        histogram = statistics[name]
+        assert histogram.n_values == values.size
+        assert histogram.low == pytest.approx(values.min(), rel=1e-5)
+        assert histogram.high == pytest.approx(values.max(), rel=1e-5)
+
+
+def test_measure_noise_is_that_of_the_rounding() -> None:
+    model = graphs.positions()
+    network = read_network(model, (), ())
+    statistics = graphs.statistics(x=(-4, 4), y=(-6, 6))
+    rounded = emulated(model, network, PrecisionPlan("all8"), statistics)
+    noise = measure_noise(model, rounded, network, WINDOWS)
+    assert [entry.layer for entry in noise.layers] == ["input_layer1", "ew_add1"]
+    assert [entry.layer for entry in noise.outputs] == ["output_layer1"]
+    assert noise.n_windows == 40
+    x = np.stack([window["x"] for window in WINDOWS])
+    read = scale_of(-4, 4, 8).rounded(x)
+    y = scale_of(-6, 6, 8).rounded(read + scale_of(-1, 2, 8).rounded(graphs.POSITIONS))
+    for entry, true, emulated_values in zip(
+        noise.layers, (x, x + graphs.POSITIONS), (read, y), strict=True
+    ):
+        snr_db = 10 * math.log10(
+            np.sum(np.square(true)) / np.sum(np.square(true - emulated_values))
+        )
+        assert entry.snr_db == pytest.approx(snr_db, abs=0.01)
+    assert noise.outputs[0].snr_db == noise.layers[1].snr_db
+    assert noise.layers[0].snr_db > noise.layers[1].snr_db
+
+
+def test_measure_noise_without_windows_is_refused() -> None:
+    model = graphs.residual()
+    network = read_network(model, (), ())
+    with pytest.raises(ModelError):
+        collect(model, network, [])
+    rounded = emulated(
+        model, network, PrecisionPlan("all8"), collect(model, network, WINDOWS)
+    )
+    with pytest.raises(ModelError, match="windows"):
+        measure_noise(model, rounded, network, [])
+
+
+def test_collect_of_another_networks_windows_is_refused() -> None:
+    model = graphs.residual()
+    network = read_network(model, (), ())
+    with pytest.raises(ModelError, match="mel"):
+        collect(model, network, [{"mel": np.zeros((1, 2, 2), np.float32)}])
+    with pytest.raises(ModelError, match="failed"):
+        collect(model, network, [{"x": np.zeros((1, 5, 2), np.float32)}])
+
+
+def test_measure_noise_compares_the_given_tensors_only() -> None:
+    model = graphs.residual()
+    network = read_network(model, (), ())
+    plan = PrecisionPlan("all8")
+    rounded = emulated(model, network, plan, collect(model, network, WINDOWS))
+    whole = measure_noise(model, rounded, network, WINDOWS)
+    some = measure_noise(model, rounded, network, WINDOWS, tensors=("linear",))
+    assert [entry.tensor for entry in some.layers] == ["linear"]
+    assert some.layers == tuple(
+        entry for entry in whole.layers if entry.tensor == "linear"
+    )
+    assert some.outputs == ()

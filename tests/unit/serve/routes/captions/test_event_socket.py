@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes.page_server import PATIENCE_S, connect
-from tests.fakes.running_captions import (
+from tests.fakes.page_server import (
+    PATIENCE_S,
     TOKEN,
     ask,
+    connect,
     heard,
     run_captions,
     until,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from whisper_hailo_lab.runs.instruction_sets import HIDDEN, usable_instruction_sets
+from whisper_hailo_lab.runs.machine import HIDDEN, usable_instruction_sets
 
 XEON = {"fpu", "avx2", "avx512f", "avx512_vnni", "avx_vnni"}
 
