@@ -14,7 +14,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class FunctionWords:
-    """The function words of a language, in lower case.
+    """The function words of a language, in lower case and without marks: Dutch "'t" is "t".
+
+    Elided ones, as in "l'homme", are no words of their own.
 
     Attributes:
         conjunctions: begin a clause: the best places to break before, without punctuation.
@@ -48,7 +50,7 @@ FUNCTION_WORDS: Final = {
         "were be been am will would can could shall should may might must have has had do does did",
     ),
     "de": _words(
-        "und aber oder denn sondern doch weil dass daß ob wenn als während obwohl damit sodass "
+        "und aber oder denn sondern doch weil dass ob wenn als während obwohl damit sodass "
         "bevor nachdem bis seit wie wo welcher welche welches",
         "von in im an am auf bei beim für mit aus nach zu zum zur über unter vor hinter neben "
         "zwischen durch gegen ohne um wegen trotz seit bis ins ans vom",
@@ -59,10 +61,10 @@ FUNCTION_WORDS: Final = {
     "fr": _words(
         "et mais ou donc or ni car que qui dont où quand lorsque si comme parce puisque quoique "
         "afin tandis",
-        "de du des d' à au aux en dans par pour sur sous avec sans chez vers entre contre depuis "
+        "de du des à au aux en dans par pour sur sous avec sans chez vers entre contre depuis "
         "pendant avant après",
-        "le la les l' un une des mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs "
-        "ce cet cette ces chaque quelques m mme mlle dr ne n' se s' me m' te t' je j' très plus",
+        "le la les un une des mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs "
+        "ce cet cette ces chaque quelques m mme mlle dr ne se me te je très plus",
     ),
     "es": _words(
         "y e pero o u ni que porque aunque mientras cuando donde como si sino pues quien cuyo",
@@ -75,7 +77,7 @@ FUNCTION_WORDS: Final = {
         "e ed ma o oppure né che perché poiché mentre quando dove come se sebbene affinché cui",
         "di del della dei delle dello a al alla ai alle in nel nella nei nelle con per su sul "
         "sulla da dal dalla tra fra senza verso durante dopo prima",
-        "il lo la i gli le l' un uno una mio mia tuo tua suo sua nostro nostra questo questa "
+        "il lo la i gli le un uno una mio mia tuo tua suo sua nostro nostra questo questa "
         "questi queste quel quella ogni sig signor signora dott non molto più si mi ti ci",
     ),
     "pt": _words(
@@ -89,7 +91,7 @@ FUNCTION_WORDS: Final = {
         "en maar of want dus dat omdat hoewel terwijl wanneer als toen waar die wie zodat voordat "
         "nadat totdat",
         "van in op aan bij voor met uit naar door over onder tegen tussen zonder om tot sinds te",
-        "de het een 't mijn jouw je zijn haar ons onze hun deze dit die geen elke ieder meneer "
+        "de het een t mijn jouw je zijn haar ons onze hun deze dit die geen elke ieder meneer "
         "mevrouw dr niet heel zeer te",
     ),
     "pl": _words(

@@ -13,7 +13,6 @@ from unittest import mock
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.search import fallback
-from whisper_hailo_lab.accuracy.groups import kind_of
 from whisper_hailo_lab.accuracy.retry_cost import (
     SearchWork,
     WindowWork,
@@ -21,6 +20,7 @@ from whisper_hailo_lab.accuracy.retry_cost import (
     summarize_work,
 )
 from whisper_hailo_lab.accuracy.setups import AccuracySetup
+from whisper_hailo_lab.accuracy.tables import kind_of
 from whisper_hailo_lab.accuracy.transcribe import (
     TranscriptText,
     transcribe_all,

@@ -12,11 +12,10 @@ from whisper_hailo_lab.accuracy.retry_limits import (
     measure_policies,
     without_limit,
 )
-from whisper_hailo_lab.data.clips import find_clips, text_beside
+from whisper_hailo_lab.clip_archives import find_clips, text_beside
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.documents.retries import make_tables
 from whisper_hailo_lab.repository import MICRO
-
 
 FIRST = Decoded((1, 2, 3), -0.6, 0.1, runaway=False)
 
