@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
 
 from whisper_hailo.batch.job import Job
 from whisper_hailo.batch.run import ShardRunner
@@ -12,31 +14,40 @@ from whisper_hailo.batch.shards import Shard
 from whisper_hailo.batch.storage import is_address
 
 INTERVAL_S: Final = 5.0
-"""Time between two looks at the folders, in which a file that is being copied grows."""
+"""Time between two looks at the folders, and for which a file that is complete does not grow."""
 
 _IDLE_S: Final = 0.1
 
-_Shape: TypeAlias = tuple[int, int]
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Size and time of a file, and when it was first seen with them."""
+
+    shape: tuple[int, int]
+    first_s: float
 
 
 class StillFiles:
-    """Tells files that did not change between two looks."""
+    """Tells files that have not changed for `INTERVAL_S`."""
 
     def __init__(self) -> None:
-        self._shapes: dict[str, _Shape] = {}
+        self._looks: dict[str, _Look] = {}
 
     def __call__(self, audio: str) -> bool:
-        """Return whether a file has the size and time of the last look."""
+        """Return whether a file has had its size and time for long enough."""
         if is_address(audio):
             return True  # what a bucket lists is complete
         try:
             status = os.stat(audio)
         except OSError:
             return False
+        now_s = monotonic()
         shape = (status.st_size, status.st_mtime_ns)
-        is_still = self._shapes.get(audio) == shape
-        self._shapes[audio] = shape
-        return is_still
+        look = self._looks.get(audio)
+        if look is None or look.shape != shape:
+            look = _Look(shape, now_s)
+            self._looks[audio] = look
+        return now_s - look.first_s >= INTERVAL_S
 
 
 def watch_shards(job: Job, runner: ShardRunner) -> Iterator[Shard]:

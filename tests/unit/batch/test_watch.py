@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.batch_jobs import JOB, SETUP, World, results, world
+from tests.fakes.batch_jobs import JOB, SETUP, Clock, World, results, world
 from whisper_hailo.batch import watch
 from whisper_hailo.batch.job import Job
 from whisper_hailo.batch.run import Progress, ShardRunner
@@ -17,17 +17,26 @@ from whisper_hailo.batch.watch import StillFiles, watch_shards
 __all__ = ["world"]
 
 
-def test_still_files_have_equal_size_twice(tmp_path: Path) -> None:
+def test_still_files_have_not_changed_for_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(watch, "monotonic", clock)
     path = tmp_path / "a.wav"
     is_still = StillFiles()
     assert not is_still(str(path))
     path.write_bytes(b"a")
     assert not is_still(str(path))
+    clock.now_s += 0.1
+    assert not is_still(str(path)), "a folder may be listed twice at once"
+    clock.now_s += watch.INTERVAL_S
     assert is_still(str(path))
     path.write_bytes(b"ab")
     assert not is_still(str(path))
+    clock.now_s += watch.INTERVAL_S
     os.utime(path, ns=(1, 1))
     assert not is_still(str(path))
+    clock.now_s += watch.INTERVAL_S
     assert is_still(str(path))
     assert is_still("s3://bucket/a.wav")
 
