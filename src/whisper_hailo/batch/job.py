@@ -14,7 +14,6 @@ the number of workers and machines, their order, and however often a run is kill
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -27,6 +26,7 @@ from whisper_hailo.batch.shard_work import (
     FAILURES,
     TRANSCRIPTS,
     part_name,
+    part_number,
     read_lines,
     split_records,
 )
@@ -47,8 +47,6 @@ JOB_FILE: Final = "job.json"
 _LAYOUT: Final = 5
 _EARLIER_LEDGER: Final = "job.sqlite"
 """Of layouts up to 4."""
-
-_PART: Final = re.compile(r"(part|partial)-(\d+)\.jsonl")
 
 
 class Job(Closing):
@@ -198,9 +196,9 @@ class Job(Closing):
         share = self._share or Share()
         parts: dict[int, str] = {}
         for name in self.storage.list_names(TRANSCRIPTS):
-            match = _PART.fullmatch(name)
-            if match is not None:
-                parts[int(match[2])] = name
+            number = part_number(name)
+            if number is not None:
+                parts[number] = name
         last = max(parts, default=-1)
 
         def is_wanted(number: int) -> bool:

@@ -8,6 +8,7 @@ shard is done.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -35,11 +36,19 @@ from whisper_hailo.speakers.attribution import SpeakerAttribution
 TRANSCRIPTS: Final = "transcripts"
 FAILURES: Final = "failures"
 
+_PART: Final = re.compile(r"(?:part|partial)-(\d+)\.jsonl")
+
 
 def part_name(number: int, *, is_complete: bool = True) -> str:
     """Return the name of a shard's results; some are missing where they are not complete."""
     kind = "part" if is_complete else "partial"
     return f"{kind}-{number:05}.jsonl"
+
+
+def part_number(name: str) -> int | None:
+    """Return the number of the shard whose results have a name; `None` for other files."""
+    match = _PART.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ class ShardWork(Closing):
             record = json.loads(line)
             if "error" in record:
                 failure = decode(Failure, record["error"])
-                if failure.kind == "access":
+                if not failure.is_final:
                     continue
                 self._failures[index] = failure
             self._warned[index] = {
@@ -144,8 +153,9 @@ class ShardWork(Closing):
         """
         n_before = len(self._lines)
         self._add(outcome)
-        kinds = {result.failure.kind for result in outcome.results if result.failure}
-        if "access" not in kinds:  # or a run that is resumed would not try again
+        failures = [result.failure for result in outcome.results if result.failure]
+        # Of others, a run that is resumed would not try again.
+        if all(failure.is_final for failure in failures):
             self._journal.write(outcome)
         self._audio_s += outcome.audio_s
         self._cpu_s += outcome.cpu_s
@@ -206,8 +216,8 @@ class ShardWork(Closing):
         """Write the results of the shard; return what was done."""
         if self._shard.previous:
             self._write_failures()  # some may have been mended
-        kinds = Counter(failure.kind for failure in self._failures.values())
-        is_complete = not kinds["access"]
+        failures = self._failures.values()
+        is_complete = all(failure.is_final for failure in failures)
         lines = [self._lines[index] for index in range(len(self._shard.items))]
         name = part_name(self._shard.number, is_complete=is_complete)
         self._storage.write(f"{TRANSCRIPTS}/{name}", "".join(lines))
@@ -217,7 +227,7 @@ class ShardWork(Closing):
         return ShardReport(
             shard=self._shard.number,
             n_items=len(lines),
-            failed=dict(kinds),
+            failed=dict(Counter(failure.kind for failure in failures)),
             warned=dict(Counter(chain.from_iterable(self._warned.values()))),
             audio_s=round(self._audio_s, 3),
             cpu_s=round(self._cpu_s, 3),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,10 @@ _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
 """Samples whose loudness is summed: 20 ms."""
 
-FailureKind: TypeAlias = Literal["audio", "access", "engine"]
+AUDIO: Final = "audio"
+ACCESS: Final = "access"
+ENGINE: Final = "engine"
+"""Kinds of failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,20 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Return the failure that an error is."""
-        kind: FailureKind = "engine"
+        kind = ENGINE
         if isinstance(error, AccessError):
-            kind = "access"
+            kind = ACCESS
         elif isinstance(error, AudioError):
-            kind = "audio"
+            kind = AUDIO
         message = str(error)
         if not isinstance(error, WhisperHailoError):
             message = f"{type(error).__name__}: {error}"[:400]
         return cls(kind, type(error).__name__, redact(message))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the next run does not try again."""
+        return self.kind != ACCESS
 
 
 @dataclass(frozen=True, slots=True)

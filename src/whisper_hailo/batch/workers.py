@@ -14,6 +14,7 @@ from time import process_time
 from typing import Any, Final
 
 from whisper_hailo.batch.tasks import (
+    ENGINE,
     Failure,
     Outcome,
     Piece,
@@ -235,7 +236,7 @@ class Worker:
         if len(task.pieces) > 1:
             return self._do_each(task)
         message = f"{_TRIES} workers crashed on it ({cause}); report it"
-        failure = Failure("engine", "Crash", message)
+        failure = Failure(ENGINE, "Crash", message)
         return Outcome(task.shard, (_make_failure(task.pieces[0], failure),))
 
     def _do_each(self, task: Task) -> Outcome:
