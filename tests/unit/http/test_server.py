@@ -86,7 +86,14 @@ class Transport(asyncio.Transport):
         self.written = b""
         self.is_closed = self.is_aborted = False
         self.has_unacknowledged_data = False
+        self.is_paused = False
         self.set_busy = Mock()
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def abort(self) -> None:
         self.is_aborted = True
@@ -275,3 +282,62 @@ def test_websocket_keepalive_closes_only_lost_clients(
         return bool(server.close_sent)
 
     assert asyncio.run(time_out()) is is_closed
+
+
+def test_websocket_many_frames_leave_others_their_turn() -> None:
+    n_frames = 20_000
+    ping = b"\x89\x80" + bytes(4)
+    pong = b"\x8a\x00"
+
+    async def flood() -> int:
+        server, _, transport = await open_websocket()
+        n_turns = 0
+        server.data_received(ping * n_frames)
+        while len(transport.written) < len(pong) * n_frames:
+            assert transport.is_paused
+            n_turns += 1
+            await asyncio.sleep(0)
+        assert transport.written == pong * n_frames
+        assert not transport.is_paused
+        return n_turns
+
+    assert asyncio.run(flood()) >= 5
+
+
+def test_websocket_closed_within_many_frames_takes_no_more() -> None:
+    async def flood() -> None:
+        server, client, transport = await open_websocket()
+        client.send_close(GOING_AWAY)
+        server.data_received(b"".join(client.data_to_send()) + b"\x89\x80" * 50_000)
+        assert transport.is_closed
+        n_bytes = len(transport.written)
+        await asyncio.sleep(0.01)
+        assert len(transport.written) == n_bytes
+        assert not server._unread
+
+    asyncio.run(flood())
+
+
+def test_websocket_message_of_many_pieces_is_whole() -> None:
+    text = "x" * 200_000
+    messages: list[Any] = []
+
+    async def receive_all() -> None:
+        async def app(_scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await send(ACCEPT)
+            messages.append(await receive())
+            await receive()
+
+        server, client, transport = connect_websocket(app)
+        while not server.handshake_complete:
+            await asyncio.sleep(0)
+        read_answer(client, transport)
+        client.send_text(text.encode())
+        server.data_received(b"".join(client.data_to_send()))
+        while not messages:
+            await asyncio.sleep(0)
+        server.shutdown()
+
+    asyncio.run(receive_all())
+    assert messages[0]["text"] == text
