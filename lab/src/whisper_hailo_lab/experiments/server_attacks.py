@@ -15,6 +15,7 @@ import logging
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -105,9 +106,8 @@ def _find_damage(watch: Watch, server: AttackedServer) -> str:
     return ""
 
 
-def run_attacks(names: list[str]) -> list[AttackRow]:
+def run_attacks(names: list[str]) -> Iterator[AttackRow]:
     """Run all attacks, or those of some names, each against a server of its own."""
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         certificate = make_certificate(Path(folder))
         for attack in ATTACKS:
@@ -120,9 +120,7 @@ def run_attacks(names: list[str]) -> list[AttackRow]:
             with start_attacked(
                 *attack.options, certificate=own, clock=clock
             ) as server:
-                rows.append(run_attack(attack, server))
-            emit(f"{rows[-1]}\n")
-    return rows
+                yield run_attack(attack, server)
 
 
 def merge_rows(
@@ -139,13 +137,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], help="names of attacks")
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    new = [asdict(row) for row in run_attacks(arguments.only)]
     kept = read_result(RESULT).get("attacks", {}).get("rows", [])
-    rows = merge_rows(kept if arguments.keep else [], new)
-    part = {"machine": this_machine().label, "rows": rows}
+    rows = kept if arguments.keep else []
+    part: dict[str, Any] = {"machine": this_machine().label, "rows": rows}
+    for row in run_attacks(arguments.only):
+        emit(f"{row}\n")
+        part["rows"] = merge_rows(part["rows"], [asdict(row)])
+        if arguments.keep:
+            update_result(RESULT, attacks=part)
     emit(describe_attacks(part))
-    if arguments.keep:
-        update_result(RESULT, attacks=part)
 
 
 if __name__ == "__main__":
