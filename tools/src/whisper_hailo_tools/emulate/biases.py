@@ -38,13 +38,19 @@ _TUNING = re.compile(
 
 def corrects_biases(script: str) -> bool:
     """Return whether the compiler corrects biases with a model script."""
-    code = "\n".join(line.partition("#")[0] for line in script.splitlines())
+    lines = []
+    for line in script.splitlines():
+        command, _, _ = line.partition("#")
+        lines.append(command)
+    code = "\n".join(lines)
     policies = _POLICY.findall(code)
     if policies:
-        return bool(policies[-1] == "enabled")
+        last_policy: str = policies[-1]
+        return last_policy == "enabled"
+    if _TUNING.search(code):
+        return False
     levels = _LEVEL.findall(code)
-    is_tuned = _TUNING.search(code) is not None
-    return bool(levels and levels[-1] == _CORRECTING_LEVEL and not is_tuned)
+    return _CORRECTING_LEVEL in levels[-1:]
 
 
 def correct_biases(
@@ -66,25 +72,37 @@ def correct_biases(
     """
     result = ModelProto()
     result.CopyFrom(rounded)
-    inputs = {value.name for value in rounded.graph.input}
-    # In the rounded graph a graph input is exact under its name, any other entry is rounded.
-    fed_names = {
-        name: name if name in inputs else name + EXACT for name in network.entries
-    }
-    rounded_feeds = [
-        {fed_names[name]: array for name, array in feeds.items()} for feeds in windows
-    ]
-    layers = [layer for layer in network.layers if layer.weight is not None]
-    products = [model.graph.node[layer.nodes[0]].output[0] for layer in layers]
-    exact = _channel_means(model, list(network.entries), products, windows, threads)
-    for layer, product in zip(layers, products, strict=True):
+    rounded_feeds = _rename_entries(rounded, windows)
+    products: dict[str, EmulatedLayer] = {}
+    for layer in network.layers:
+        if layer.weight is not None:
+            index = _find_product(model, layer)
+            name = model.graph.node[index].output[0]
+            products[name] = layer
+    exact_means = _channel_means(model, list(products), windows, threads)
+    for product, layer in products.items():
         index = _find_product(result, layer)
         name = result.graph.node[index].output[0]
-        means = _channel_means(
-            result, list(fed_names.values()), [name], rounded_feeds, threads
-        )
-        _add_correction(result, index, exact[product] - means[name])
+        means = _channel_means(result, [name], rounded_feeds, threads)
+        correction = exact_means[product] - means[name]
+        _add_correction(result, index, correction)
     return result
+
+
+def _rename_entries(rounded: ModelProto, windows: Sequence[Feeds]) -> list[Feeds]:
+    """Return windows with the names that the chip's exact inputs have in a rounded graph.
+
+    A graph input is exact under its name, any other entry is rounded there.
+    """
+    inputs = {value.name for value in rounded.graph.input}
+    renamed: list[Feeds] = []
+    for feeds in windows:
+        window = {}
+        for name, array in feeds.items():
+            exact_name = name if name in inputs else name + EXACT
+            window[exact_name] = array
+        renamed.append(window)
+    return renamed
 
 
 def _find_product(model: ModelProto, layer: EmulatedLayer) -> int:
@@ -98,19 +116,23 @@ def _find_product(model: ModelProto, layer: EmulatedLayer) -> int:
 
 def _channel_means(
     model: ModelProto,
-    entries: list[str],
     tensors: list[str],
     windows: Sequence[Feeds],
     threads: int,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the mean of every channel of some tensors over windows and positions."""
-    makers = {value: node for node in model.graph.node for value in node.output}
+    makers: dict[str, NodeProto] = {}
+    for node in model.graph.node:
+        for value in node.output:
+            makers[value] = node
+    entries = list(windows[0])
     run = open_probe(model, entries, tensors, threads)
-    means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
+    totals: dict[str, NDArray[np.float64]] = {}
     for feeds in windows:
         for name, array in run(feeds).items():
-            means[name].append(_mean_of_channels(array, makers[name]))
-    return {name: np.mean(rows, axis=0) for name, rows in means.items()}
+            means = _mean_of_channels(array, makers[name])
+            totals[name] = totals.get(name, 0.0) + means
+    return {name: total / len(windows) for name, total in totals.items()}
 
 
 def _mean_of_channels(array: FloatArray, maker: NodeProto) -> NDArray[np.float64]:
