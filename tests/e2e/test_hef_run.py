@@ -185,6 +185,22 @@ def test_transcribe_wrong_chip_answer_is_one_line(
     assert result.stdout == ""
 
 
+def test_transcribe_biased_chip_gives_the_cpu_s_text(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    """Channels that are off by a constant are set right by what silence is on the CPU."""
+    changed = tmp_path / "changed.hef"
+    networks = [encoder_network(model)]
+    changed.write_bytes(hef("hailo8l", networks, weights=b"bias" * 500))
+    plain = whisper_hailo("transcribe", "--model", model, DEMO)
+    env = with_chip(tmp_path / "machine", {}, answers="bias")
+    words = ("transcribe", "-v", "--model", model, "--encoder", changed, DEMO)
+    result = whisper_hailo(*words, env=env)
+    assert result.returncode == 0, result.stderr
+    assert "corrected by the bias" in result.stderr
+    assert result.stdout == plain.stdout
+
+
 @pytest.mark.parametrize(
     ("facts", "code", "expected"),
     [

@@ -274,7 +274,12 @@ class ForeignEncoder(OneGraph):
     It takes Optimum's `input_features (batch, n_mels, n_frames)`, or the form for the Hailo
     compiler, `(1, n_mels, 1, n_frames)`. Its name is `onnx-30s-fp32`, `onnx-10s-int8` and so on,
     unless another one is given.
+
+    Attributes:
+        bias: `(d_model,)` that is taken away from all features, of an emulated chip; or `None`.
     """
+
+    bias: FloatArray | None = None
 
     def __init__(
         self,
@@ -308,7 +313,8 @@ class ForeignEncoder(OneGraph):
             [self.compute(self._output, {self._input: part}) for part in parts]
         )
         flat: FloatArray = features.reshape(len(windows), -1, self.spec.dims.d_model)
-        return flat.astype(np.float32, copy=False)
+        flat = flat.astype(np.float32, copy=False)
+        return flat if self.bias is None else flat - self.bias
 
 
 def precision(path: Path, dtype: str = "float32") -> str:

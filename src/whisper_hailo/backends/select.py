@@ -46,7 +46,7 @@ def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> E
             path = needed_hef(request.directory, spec, "encoder")
         hef_encoder = HefEncoder(path, spec, request.options.hailo)
         # Who asks for a chip gets it, with its noise; `auto` has the better choice.
-        require_known_answer(
+        hef_encoder.bias = require_known_answer(
             hef_encoder,
             request.directory,
             spec,
@@ -64,9 +64,14 @@ def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> E
     if path is not None and backend == "onnx":
         return ForeignEncoder(encoder_file(path), spec, request.threads)
     from whisper_hailo.backends.fixed import find_emulated
+    from whisper_hailo.backends.hailo.silence_match import emulated_bias
 
     path, name = find_emulated(request.directory, spec, path, "encoder")
-    return ForeignEncoder(path, spec, request.threads, name)
+    emulated = ForeignEncoder(path, spec, request.threads, name)
+    emulated.bias = emulated_bias(
+        path, emulated, request.directory, spec, request.threads
+    )
+    return emulated
 
 
 def _make_decoder(

@@ -75,17 +75,26 @@ def measure_silence_keys(encoder: Encoder) -> SilenceKeys:
     The encoder is open and takes windows of the full context. Clips are cut to half of it.
     """
     dims = encoder.spec.dims
-    n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
-    behind_s = min(_BEHIND_S, dims.max_window_s / 4)
     parts = []
     for clip in bundled_clips():
-        speech = clip[: n_samples // 2]
-        mel = log_mel(pad_or_trim(speech, n_samples), dims.n_mels)
+        audio, first_silent = silence_after_speech(clip, dims.max_frames)
+        mel = log_mel(audio, dims.n_mels)
         features = encoder.encode(mel[np.newaxis])[0]
-        silence_s = speech.size / SAMPLE_RATE_HZ + behind_s
-        first_silent = round(silence_s * _POSITIONS_PER_SECOND)
         parts.append(features[first_silent:])
     return cluster_positions(np.concatenate(parts), N_KEYS)
+
+
+def silence_after_speech(clip: FloatArray, n_frames: int) -> tuple[FloatArray, int]:
+    """Return a window that is silent behind a clip, and its first position without speech.
+
+    The clip fills half of the window at most. The window is `(n_samples,)` float32 16 kHz mono.
+    """
+    n_samples = n_frames * SAMPLE_RATE_HZ // FRAMES_PER_SECOND
+    window_s = n_frames / FRAMES_PER_SECOND
+    speech = clip[: n_samples // 2]
+    silence_s = speech.size / SAMPLE_RATE_HZ + min(_BEHIND_S, window_s / 4)
+    first_silent = round(silence_s * _POSITIONS_PER_SECOND)
+    return pad_or_trim(speech, n_samples), first_silent
 
 
 def bundled_clips() -> list[FloatArray]:

@@ -1,4 +1,7 @@
-"""Wrong answers that a chip may give without an error, as the machine's `answers` names them."""
+"""Answers that a chip may give without an error, as the machine's `answers` names them.
+
+All are wrong but `bias`, which the host can take away.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,12 @@ def _stale(right: Any, before: Any) -> Any:
     return np.zeros_like(right) if before is None else before
 
 
+def _bias(right: Any, _: Any) -> Any:
+    """Channels off by 1.5 in turn, up and down: rounding whose bias nothing corrected."""
+    signs = np.resize(np.array([1.5, -1.5], np.float32), right.shape[-1])
+    return right + signs
+
+
 ANSWERS: Final[dict[str, Answer]] = {
     "zeros": lambda right, _: np.zeros_like(right),
     "noise": _noise,
@@ -35,5 +44,6 @@ ANSWERS: Final[dict[str, Answer]] = {
     "axes": _axes,
     "scale": lambda right, _: right * np.float32(0.5),
     "channel": lambda right, _: np.roll(right, 1, axis=-1),
+    "bias": _bias,
     "nan": lambda right, _: np.full_like(right, np.nan),
 }

@@ -45,7 +45,13 @@ class _HefPart(Closing):
 
 
 class HefEncoder(_HefPart):
-    """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it."""
+    """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it.
+
+    Attributes:
+        bias: `(d_model,)` that is taken away from all features; `None` leaves them alone.
+    """
+
+    bias: FloatArray | None = None
 
     def __init__(
         self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE
@@ -67,15 +73,22 @@ class HefEncoder(_HefPart):
     def encode_async(self, mel: FloatArray) -> HefEncoding:
         """Hand log-mel windows to the chip; the result waits for them, and raises their errors."""
         check_mel(mel, self.spec, self.n_frames)
-        return HefEncoding(self.lease, self.shape, mel)
+        return HefEncoding(self.lease, self.shape, mel, self.bias)
 
 
 class HefEncoding:
     """Windows `(batch, n_mels, n_frames)` on their way through the chip, a few at a time."""
 
-    def __init__(self, lease: Lease, shape: EncoderShape, mel: FloatArray) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        shape: EncoderShape,
+        mel: FloatArray,
+        bias: FloatArray | None = None,
+    ) -> None:
         self.lease = lease
         self._shape = shape
+        self._bias = bias
         self._rows = iter(mel)
         self._runs = deque(self._begin(row) for row in islice(self._rows, _AT_ONCE))
         self.took_ms = 0.0
@@ -92,7 +105,8 @@ class HefEncoding:
             if row is not None:
                 self._runs.append(self._begin(row))
         shape = (len(features), self._shape.n_positions, self._shape.d_model)
-        return np.stack(features).reshape(shape)
+        stacked = np.stack(features).reshape(shape)
+        return stacked if self._bias is None else stacked - self._bias
 
     def _begin(self, mel: FloatArray) -> LeasedRun:
         """Hand over one window `(n_mels, n_frames)`; the chip takes channels last."""

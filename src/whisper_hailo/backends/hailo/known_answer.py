@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from whisper_hailo.backends.hailo.kept_answers import (
     keep_answer,
     read_answers,
 )
+from whisper_hailo.backends.hailo.silence_match import SilenceMatch, match_silence
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.silence import bundled_clips
 from whisper_hailo.core.errors import WrongAnswerError, display_path
@@ -40,6 +42,9 @@ from whisper_hailo.core.types import (
 
 logger = logging.getLogger(__name__)
 
+_KEPT: Final = ("", TOO_NOISY)
+"""Problems of a file, or none; any other cause may be mended, and is asked for again."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
@@ -47,10 +52,12 @@ class KnownAnswer:
 
     Attributes:
         match: of the worse recording.
+        silence: what the chip makes of silence; `None` if the answer is wrong.
         problem: what is wrong with the answer; empty if it is right.
     """
 
     match: FeatureMatch
+    silence: SilenceMatch | None
     problem: str = ""
 
     def describe(self) -> str:
@@ -59,7 +66,11 @@ class KnownAnswer:
             f"{self.match.snr_db:.1f} dB, similarity {self.match.similarity:.2f}, size "
             f"{self.match.gain:.2f}"
         )
-        return f"{self.problem} ({numbers})" if self.problem else numbers
+        if self.problem:
+            return f"{self.problem} ({numbers})"
+        if self.silence is not None:
+            numbers = f"{numbers}, {self.silence.describe()}"
+        return numbers
 
 
 def require_known_answer(
@@ -69,12 +80,15 @@ def require_known_answer(
     threads: int = 0,
     *,
     noise: bool = False,
-) -> None:
+) -> FloatArray | None:
     """Try an encoder's HEF on the chip, unless it answered before.
 
     `encoder` is not open, and is closed again. The chip of a right answer stays open for the run
     that follows: a driver that hangs when it is released would end the program before its first
     text. `noise`: an answer that is the model's, and too noisy, is only warned of.
+
+    Returns:
+        the bias `(d_model,)` to take away from the encoder's features, if it has one.
 
     Raises:
         WrongAnswerError: its features are not those of the model.
@@ -86,22 +100,24 @@ def require_known_answer(
             encoder.path.name,
             display_path(directory),
         )
-        return
+        return None
     key = answer_key(encoder.path, spec, ENCODER_FILE)
     answer = _kept(key)
     if answer is None:
         with encoder:
             answer = ask(encoder, directory, spec, threads)
-            if answer.problem in ("", TOO_NOISY):  # any other cause may be mended
+            if answer.problem in _KEPT:
                 keep_answer(key, asdict(answer))
             if not answer.problem:
                 encoder.lease.close_until_next()
-    if not answer.problem:
-        return
-    error = wrong_answer(encoder, answer)
-    if answer.problem != TOO_NOISY or not noise:
-        raise error
-    logger.warning("%s", error)
+    if answer.problem:
+        error = wrong_answer(encoder, answer)
+        if answer.problem != TOO_NOISY or not noise:
+            raise error
+        logger.warning("%s", error)
+    if answer.silence is None:
+        return None
+    return answer.silence.bias(encoder.name)
 
 
 def wrong_answer(encoder: HefEncoder, answer: KnownAnswer) -> WrongAnswerError:
@@ -128,13 +144,17 @@ def ask(
     mels = [first_window(clip, encoder.n_frames, spec) for clip in bundled_clips()]
     with OnnxEncoder(directory, spec, threads) as cpu:
         references = [cpu.encode(mel[np.newaxis])[0] for mel in mels]
-    features = [encoder.encode(mel[np.newaxis])[0] for mel in mels]
-    matches = [match_features(*pair) for pair in zip(features, references, strict=True)]
-    worst = min(matches, key=lambda match: (match.is_close, match.similarity))
-    if worst.is_close:
-        return KnownAnswer(worst)
-    problem = _explain(encoder, mels, features, references)
-    return KnownAnswer(worst, problem)
+        features = [encoder.encode(mel[np.newaxis])[0] for mel in mels]
+        pairs = zip(features, references, strict=True)
+        matches = [match_features(*pair) for pair in pairs]
+        worst = min(matches, key=lambda match: (match.is_close, match.similarity))
+        problem = ""
+        if not worst.is_close:
+            problem = _explain(encoder, mels, features, references)
+        silence = None
+        if problem in _KEPT:
+            silence = match_silence(encoder, cpu)
+    return KnownAnswer(worst, silence, problem)
 
 
 def first_window(clip: FloatArray, n_frames: int, spec: ModelSpec) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_require_known_answer_asks_each_file_once(
 ) -> None:
     _require(hefs, hailo_directory, spec)
     n_runs = trial_machine.counts["run"]
-    assert n_runs == 2, "two recordings"
+    assert n_runs == 4, "two recordings, and the silence behind each"
     _require(hefs, hailo_directory, spec)
     assert trial_machine.counts["run"] == n_runs
     (cache / ANSWERS_FILE).write_text("damaged")
@@ -63,9 +64,25 @@ def test_require_known_answer_of_other_release_asks_again(
     trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     _require(hefs, hailo_directory, spec)
-    trial_machine.set(version="4.22.0")
+    n_runs = trial_machine.counts["run"]
+    trial_machine.set(version="4.22.0")  # which sets the counts to zero
     _require(hefs, hailo_directory, spec)
-    assert trial_machine.counts["run"] == 2
+    assert trial_machine.counts["run"] == n_runs
+
+
+def test_require_known_answer_from_earlier_version_asks_again(
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec, cache: Path
+) -> None:
+    """Answers without silence were kept before silence was measured."""
+    _require(hefs, hailo_directory, spec)
+    n_runs = trial_machine.counts["run"]
+    path = cache / ANSWERS_FILE
+    answers = json.loads(path.read_text())
+    for answer in answers.values():
+        del answer["silence"]
+    path.write_text(json.dumps(answers))
+    _require(hefs, hailo_directory, spec)
+    assert trial_machine.counts["run"] == 2 * n_runs
 
 
 @pytest.mark.parametrize(
