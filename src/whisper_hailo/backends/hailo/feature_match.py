@@ -28,7 +28,7 @@ _LARGEST_GAIN: Final = 1.25
 emulated encoders give 0.94 to 1.00. Half the scale is 0.5."""
 
 _EXACT_DB: Final = 100.0
-"""As much as float32 can tell from equality."""
+"""As much as float32 can tell from equality. Answers are kept as JSON, which has no infinity."""
 
 TOO_NOISY: Final = "features are the model's, but too noisy for its words"
 
@@ -83,7 +83,9 @@ def match_features(features: FloatArray, reference: FloatArray) -> FeatureMatch:
 def _snr_db(features: FloatArray, reference: FloatArray) -> float:
     noise = float(np.sum((features - reference) ** 2, dtype=np.float64))
     signal = float(np.sum(reference**2, dtype=np.float64))
-    return 10 * float(np.log10(signal / noise)) if noise > 0 else np.inf
+    if noise == 0:
+        return _EXACT_DB
+    return min(_EXACT_DB, 10 * float(np.log10(signal / noise)))
 
 
 def explain_features(features: FloatArray, reference: FloatArray) -> str:
@@ -114,7 +116,7 @@ def explain_features(features: FloatArray, reference: FloatArray) -> str:
     names = [name] if name else []
     if not _has_right_size(gain):
         names.append(f"at {gain:.2g} of their scale")
-    effect = f"{min(snr_db, _EXACT_DB):.0f} dB after undoing it"
+    effect = f"{snr_db:.0f} dB after undoing it"
     return f"features look {' and '.join(names)}: {effect}"
 
 
