@@ -30,6 +30,9 @@ _SLACK: Final = 1.3
 _TOKENS_PER_SECOND: Final = 3.0
 """Of slow speech: a first text with fewer may lack a clause, which a retry may add."""
 
+_DENSE_TOKENS_PER_SECOND: Final = 10.0
+"""Of scripts such as Thai: a first text that ends in a loop does not tell how long it should be."""
+
 _LEAST_TOKENS: Final = 10
 """Expected of any window: a first text of two words may be wrong about their number."""
 
@@ -70,8 +73,7 @@ def bound_retry(
     """Return the bound of the next search of a window; `None` of the first one."""
     if not attempts:
         return None
-    n_spoken = math.ceil(_TOKENS_PER_SECOND * (content_s or 0.0))
-    n_tokens = max(cut_loop(attempts[0].tokens), n_spoken, _LEAST_TOKENS)
+    n_tokens = _expect_tokens(attempts[0].tokens, content_s or 0.0)
     # A text that lacks a clause is likely, and no reason to give up a longer one.
     n_least = COMPARABLE_LENGTH * n_tokens
     least_logprob = hopeless_logprob(thresholds)
@@ -80,6 +82,14 @@ def bound_retry(
         if is_whole and not repeats_itself(attempt, thresholds):
             least_logprob = max(least_logprob, attempt.avg_logprob)
     return RetryBound(n_tokens, width, least_logprob)
+
+
+def _expect_tokens(first: Sequence[int], content_s: float) -> int:
+    """Return how many tokens a window's text may have, by its first text."""
+    n_calm = cut_loop(first)
+    is_loop = n_calm < len(first)
+    rate = _DENSE_TOKENS_PER_SECOND if is_loop else _TOKENS_PER_SECOND
+    return max(n_calm, math.ceil(rate * content_s), _LEAST_TOKENS)
 
 
 class RowBudget:

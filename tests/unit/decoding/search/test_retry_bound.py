@@ -45,11 +45,14 @@ def test_bound_retry_expects_text_of_the_audio(
     assert bound.n_tokens == n_tokens
 
 
-def test_bound_retry_counts_a_loop_once() -> None:
+@pytest.mark.parametrize(("content_s", "n_tokens"), [(2.0, 22), (9.9, 99)])
+def test_bound_retry_of_a_loop_expects_dense_text(
+    content_s: float, n_tokens: int
+) -> None:
     loop = Decoded((*range(20), *(1, 2) * 60), -0.1, 0.1, runaway=True)
-    bound = bound_retry([loop], 2.0, Thresholds(), 2)
+    bound = bound_retry([loop], content_s, Thresholds(), 2)
     assert bound is not None
-    assert bound.n_tokens == 22
+    assert bound.n_tokens == n_tokens
 
 
 def test_bound_retry_has_to_beat_the_best_whole_text() -> None:
