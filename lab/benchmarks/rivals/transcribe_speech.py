@@ -1,6 +1,6 @@
 """Other systems' transcripts of the recordings of `docs/accuracy.md`, as JSON lines.
 
-    python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--compute float32] [--timestamps]
+    python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--timestamps] [--recordings GROUP ...]
 
 Runs with PYTHONPATH=src:tools/src:lab/src in the environment of the system that `make lab
 NAME=rivals` makes: `faster-whisper` or `whisper-cpp`; `openai-whisper` runs in `.venv-parity`,
@@ -119,6 +119,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=int, default=CLIPS_OF_A_SET, help="of each set and language"
     )
+    parser.add_argument(
+        "--recordings", nargs="+", default=["all"], help="groups, sets or SET/ID"
+    )
     parser.add_argument("--language", default="detected", choices=("detected", "given"))
     return parser.parse_args()
 
@@ -137,7 +140,10 @@ def main() -> None:
     known = {line.key for line in read_transcripts(path)} if path.is_file() else set()
     transcribe = SYSTEMS[chosen.system](chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for recording in select_recordings(find_recordings(), ["all"], chosen.limit):
+    chosen_recordings = select_recordings(
+        find_recordings(), chosen.recordings, chosen.limit
+    )
+    for recording in chosen_recordings:
         if recording.key in known or not knows_language(model, recording.language):
             continue
         language = recording.language if chosen.language == "given" else None

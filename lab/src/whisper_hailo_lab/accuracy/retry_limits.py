@@ -144,12 +144,17 @@ def _make_row(
     kinds: dict[str, list[TranscriptLine]] = {}
     for line in lines:
         kinds.setdefault(kind_of(line), []).append(line)
+    words = {kind: sum_outcomes(chosen).as_json() for kind, chosen in kinds.items()}
+    for counts in words.values():
+        del counts[
+            "seconds_cpu"
+        ]  # the work of the decoder is the cost that counts here
     return {
         "policy": policy.name,
         "version": lines[0].version,
         "machine": lines[0].machine,
+        "recordings": len(lines),
+        "seconds": round(sum(line.seconds for line in lines)),
         "work": summarize_work(windows),
-        "words": {
-            kind: sum_outcomes(chosen).as_json() for kind, chosen in kinds.items()
-        },
+        "words": words,
     }

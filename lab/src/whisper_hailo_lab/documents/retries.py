@@ -49,6 +49,7 @@ def make_tables(result: dict[str, Any]) -> dict[str, str]:
         (
             ("model", "{model}"),
             ("retries", "{policy}"),
+            ("recordings", "{recordings}"),
             *((kind, _error_cell(kind)) for kind in SPEECH_GROUPS),
         ),
     )

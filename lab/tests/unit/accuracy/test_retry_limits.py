@@ -7,6 +7,7 @@ import pytest
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.search import fallback
+from whisper_hailo.decoding.search.retry_bound import bound_retry
 from whisper_hailo_lab.accuracy.retry_limits import (
     POLICIES,
     measure_policies,
@@ -21,10 +22,9 @@ FIRST = Decoded((1, 2, 3), -0.6, 0.1, runaway=False)
 
 
 def test_without_limit_ends_with_its_block() -> None:
-    bound_retry = fallback.bound_retry
     with without_limit():
-        assert fallback.bound_retry([FIRST], 4.0, Thresholds(), 3) is None
-    assert fallback.bound_retry is bound_retry
+        assert vars(fallback)["bound_retry"]([FIRST], 4.0, Thresholds(), 3) is None
+    assert vars(fallback)["bound_retry"] is bound_retry
 
 
 @pytest.mark.slow
