@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
@@ -43,7 +44,7 @@ def write_ctranslate2(checkpoint: Path, out: Path) -> None:
     _fill_encoder(spec.encoder, opened)
     _fill_decoder(spec.decoder, opened)
     spec.register_vocabulary(read_vocabulary(checkpoint / TOKENIZER_FILE, dims.n_vocab))
-    _fill_config(spec.config, opened.generation_config(), dims.n_decoder_layers)
+    _fill_config(spec.config, opened)
     spec.validate()
     spec.optimize(quantization="float32")
     out.mkdir(parents=True)
@@ -82,11 +83,15 @@ def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
     return known
 
 
-def _fill_config(config: Any, generation: dict[str, Any], n_layers: int) -> None:  # noqa: ANN401
+def _fill_config(config: Any, opened: Checkpoint) -> None:  # noqa: ANN401
+    generation = opened.generation_config()
     config.suppress_ids = generation.get("suppress_tokens") or []
     config.suppress_ids_begin = generation.get("begin_suppress_tokens") or []
-    config.lang_ids = sorted((generation.get("lang_to_id") or {}).values())
-    heads = generation.get("alignment_heads") or [[n_layers - 1, 0]]
+    tokenizer = opened.directory / TOKENIZER_FILE
+    tokens = read_special_tokens(opened.directory, tokenizer)
+    config.lang_ids = sorted(tokens.languages.values())
+    last_layer = opened.config.dims.n_decoder_layers - 1
+    heads = generation.get("alignment_heads") or [[last_layer, 0]]
     config.alignment_heads = [tuple(head) for head in heads]
 
 

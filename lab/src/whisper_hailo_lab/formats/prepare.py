@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.checkpoint.config import SINGLE_FILE
 from whisper_hailo.checkpoint.hub import (
     is_model_directory,
     locate_checkpoint,
@@ -24,6 +25,7 @@ from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
 from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
+from whisper_hailo_lab.formats.transformers import write_transformers
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import run_for_output
 from whisper_hailo_lab.systems.table import Form, find_system
@@ -75,7 +77,10 @@ def prepare_artefact(system: str, model: str) -> Artefact:
     hashes = _hash_weights(checkpoint)
     if entry.form == "checkpoint":
         # Our system takes the name, which decides the cache folder; scripts take directories only.
-        return Artefact(str(checkpoint) if entry.script else model, hashes)
+        if not entry.script:
+            return Artefact(model, hashes)
+        if (checkpoint / SINGLE_FILE).is_file():
+            return Artefact(str(checkpoint), hashes)
     converted = _convert_once(system, entry.form, checkpoint, hashes)
     return Artefact(str(converted), _hash_weights(converted))
 
@@ -126,6 +131,8 @@ def _write_form(system: str, form: Form, checkpoint: Path, out: Path) -> None:
             write_ggml(checkpoint, out)
         case "ctranslate2":
             _run_module(system, CTRANSLATE2_MODULE, checkpoint, out)
+        case "checkpoint":
+            write_transformers(checkpoint, out)
         case _:
             _run_script(system, "write_openai.py", checkpoint, out)
 

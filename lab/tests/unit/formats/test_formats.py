@@ -10,8 +10,9 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, random_arrays, write_checkpoint
 from whisper_hailo.audio.log_mel import mel_filters
-from whisper_hailo.checkpoint.checkpoint import expected_shapes
+from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.hub import ASSETS
+from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import read_vocabulary
@@ -20,6 +21,7 @@ from whisper_hailo_lab.formats.ggml import (
     read_ordinary_tokens,
     write_ggml,
 )
+from whisper_hailo_lab.formats.transformers import write_transformers
 
 MICRO = ASSETS / "micro"
 
@@ -188,3 +190,15 @@ def test_prepare_artefact_of_ours_keeps_the_name() -> None:
     assert list(prepare.prepare_artefact("ours", "micro").sha256) == [
         "model.safetensors"
     ]
+
+
+def test_write_transformers_reads_back_as_the_checkpoint(tmp_path: Path) -> None:
+    write_transformers(MICRO, tmp_path / "out")
+    written = Checkpoint(tmp_path / "out")
+    original = Checkpoint(MICRO)
+    assert written.config == original.config
+    for name in ("encoder.conv1.weight", "decoder.layers.0.fc1.bias"):
+        np.testing.assert_array_equal(written.read(name), original.read(name))
+    tokenizer = MICRO / "tokenizer.json"
+    tokens = read_special_tokens(MICRO, tokenizer)
+    assert read_special_tokens(tmp_path / "out", tokenizer) == tokens
