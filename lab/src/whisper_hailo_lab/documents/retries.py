@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.documents.accuracy import SPEECH_GROUPS, score_of
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.tables import DASH, Column, format_percent, make_table
+from whisper_hailo_lab.tables import Column, format_percent, make_table
 
 RESULT: Final = RESULTS / "retries.json"
 
@@ -44,13 +44,15 @@ def make_tables(result: dict[str, Any]) -> dict[str, str]:
         ],
         _WORK_COLUMNS,
     )
+    measured = {kind for row in rows for kind in row["words"]}
+    kinds = [kind for kind in SPEECH_GROUPS if kind in measured]
     words = make_table(
         rows,
         (
             ("model", "{model}"),
             ("retries", "{policy}"),
             ("recordings", "{recordings}"),
-            *((kind, _error_cell(kind)) for kind in SPEECH_GROUPS),
+            *((kind, _error_cell(kind)) for kind in kinds),
         ),
     )
     origin = f"{rows[0]['machine']}.\n\n"
@@ -64,8 +66,6 @@ def _error_cell(kind: str) -> Any:  # noqa: ANN401 - a cell
     """Return the cell of the errors in a group of recordings."""
 
     def format_errors(row: dict[str, Any]) -> str:
-        if kind not in row["words"]:
-            return DASH
         score = score_of(row["words"][kind])
         return (
             f"{format_percent(score.rate)}, {score.errors} of {score.reference_count}"
