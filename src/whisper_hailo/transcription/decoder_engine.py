@@ -164,8 +164,12 @@ class DecoderEngine:
             return results
 
     def _hears_speech(self, request: WindowRequest) -> bool:
-        """Return whether anybody speaks in a window; yes where the detector is not trusted."""
-        if request.draft is not None or not request.context.trusts_detector:
+        """Return whether anybody speaks in a window; yes where the detector is not trusted.
+
+        Live audio is a window because the detector heard something: a click is not enough.
+        """
+        is_live = request.draft is not None
+        if not is_live and not request.context.trusts_detector:
             return True
         return has_speech(request.window.audio, self._detector)
 

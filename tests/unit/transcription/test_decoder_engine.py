@@ -432,6 +432,29 @@ def test_live_audio_is_not_retried() -> None:
     assert [first.count(TOY_TOKENS.sot) for first in begun] == [2, 1]
 
 
+@pytest.mark.parametrize("hears_speech", [False, True])
+def test_live_segment_without_speech_has_no_doubtful_text(
+    hears_speech: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Doubtful(Rows):
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
+        ) -> Any:
+            output, after = super().step(tokens, state, positions, **named)
+            output.logits[:, :, :EOT] = 8.9
+            return output, after
+
+    monkeypatch.setattr(
+        "whisper_hailo.transcription.decoder_engine.has_speech",
+        lambda *_: hears_speech,
+    )
+    own = engine(Doubtful(), ENGLISH_WINDOW)
+    audio = np.zeros(16_000, np.float32)
+    buffer = PartialBuffer(audio, word_timestamps=True)
+    result = hear(own, buffer.request(own.context(), audio.size))
+    assert bool(result.segments) == hears_speech
+
+
 def test_live_audio_by_default_holds_nothing_back() -> None:
     """Nothing is held back, no word has a time."""
     own = engine(Reading())
