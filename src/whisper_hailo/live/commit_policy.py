@@ -26,7 +26,8 @@ within 6.7 and 4.4 s; with 3 s for words below 0.5 it is 2.0 %, and 7.9 s for bo
 
 PLACE_S: Final = 4.0
 """A place in the text at which words have changed for so long is committed with the one that two
-hypotheses in a row have: two spellings of a name, in turns, may not hold up all that follow."""
+hypotheses in a row have: two spellings of a name, in turns, may not hold up all that follow. Of 367
+words (base) 95 % settle within 4.1 s, without it 5.0, with 3 s 3.8 s and two more wrong words."""
 
 _COLLAPSE: Final = 4
 _COLLAPSE_FACTOR: Final = 3
