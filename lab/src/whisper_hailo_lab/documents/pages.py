@@ -12,6 +12,7 @@ from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import (
     accuracy,
+    archive_peers,
     captions,
     comparisons,
     device_faults,
@@ -39,6 +40,7 @@ TableMaker: TypeAlias = Callable[[Any], Tables]
 
 KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
     (accuracy.RESULT, accuracy.make_tables),
+    (archive_peers.RESULT, archive_peers.make_tables),
     (captions.RESULT, captions.make_tables),
     (device_faults.RESULT, device_faults.make_tables),
     (finished.RESULT, finished.make_tables),
