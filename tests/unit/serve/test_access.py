@@ -221,9 +221,11 @@ def test_websocket_upgrade_with_a_body_is_400(micro: MicroService, body: bytes) 
 
 def test_connections_idle_ones_make_room(micro: MicroService) -> None:
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with run_server(micro, connections=4) as web, ExitStack() as held:
+    with run_server(micro, connections=4) as web, ExitStack() as connections:
         for _ in range(40):
-            held.enter_context(socket.create_connection(("127.0.0.1", web.port), 30))
+            connections.enter_context(
+                socket.create_connection(("127.0.0.1", web.port), 30)
+            )
         with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
             talk.sendall(whole)
             assert b"200 OK" in talk.recv(1 << 12)

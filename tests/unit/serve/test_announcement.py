@@ -17,8 +17,8 @@ pytest.importorskip("wyoming", reason="the server extra is not installed")
 def test_announce_wyoming_is_found_while_it_lasts() -> None:
     async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
         async with announce_wyoming("kitchen", "127.0.0.1", 10_300):
-            there = await ask()
-        return there, await ask(500)
+            answer = await ask()
+        return answer, await ask(500)
 
     async def ask(patience_ms: int = 10_000) -> AsyncServiceInfo | None:
         zeroconf = AsyncZeroconf(interfaces=["127.0.0.1"])
@@ -29,11 +29,11 @@ def test_announce_wyoming_is_found_while_it_lasts() -> None:
         finally:
             await zeroconf.async_close()
 
-    there, gone = asyncio.run(look())
-    assert there is not None
-    assert there.port == 10_300
-    assert there.parsed_addresses() == ["127.0.0.1"]
-    assert gone is None
+    answer, late_answer = asyncio.run(look())
+    assert answer is not None
+    assert answer.port == 10_300
+    assert answer.parsed_addresses() == ["127.0.0.1"]
+    assert late_answer is None
 
 
 def test_announce_wyoming_unknown_host_raises() -> None:

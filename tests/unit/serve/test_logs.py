@@ -23,16 +23,18 @@ def fail(logger: logging.Logger, error: Exception) -> None:
 
 
 def test_network_log_passes_each_kind_once(caplog: pytest.LogCaptureFixture) -> None:
-    one = logging.getLogger("asyncio")
+    asyncio_logger = logging.getLogger("asyncio")
     other = logging.getLogger("uvicorn.error")
 
     async def log() -> None:
         with rate_limited_network_log():
             for number in range(3):
-                one.warning("%d connections", number)
+                asyncio_logger.warning("%d connections", number)
                 fail(other, OSError(f"no way to {number}"))
-                fail(one, ValueError("odd\nINFO a line of a stranger"))
-                one.error("ASGI callable returned without completing handshake.")
+                fail(asyncio_logger, ValueError("odd\nINFO a line of a stranger"))
+                asyncio_logger.error(
+                    "ASGI callable returned without completing handshake."
+                )
 
     asyncio.run(log())
     assert caplog.messages == [
@@ -41,7 +43,7 @@ def test_network_log_passes_each_kind_once(caplog: pytest.LogCaptureFixture) -> 
         "Exception in callback (ValueError: odd INFO a line of a stranger)",
     ]
     assert not any(record.exc_info for record in caplog.records)
-    one.warning("and %s", "on")
+    asyncio_logger.warning("and %s", "on")
     assert caplog.messages[-1] == "and on", "afterwards they are as they were"
 
 

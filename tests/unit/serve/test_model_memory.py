@@ -73,26 +73,26 @@ class Two(MicroService):
 
 
 @pytest.fixture(scope="module")
-def two(other: Path) -> Iterator[Two]:
+def pair(other: Path) -> Iterator[Two]:
     with Two(other) as opened:
         yield opened
 
 
 def test_model_not_first_is_loaded_by_first_request(other: Path) -> None:
-    with Two(other) as two:
-        assert two.state("micro") == ModelState.READY
-        assert two.state("other") == ModelState.RELEASED
-        assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
-        assert two.state("other") is ModelState.READY
-        page = two.metrics.render_page().decode()
+    with Two(other) as pair:
+        assert pair.state("micro") == ModelState.READY
+        assert pair.state("other") == ModelState.RELEASED
+        assert asyncio.run(pair.text(load_audio(DEMO), model="other")) == DEMO_TEXT
+        assert pair.state("other") is ModelState.READY
+        page = pair.metrics.render_page().decode()
         assert 'whisper_hailo_state{model="other",state="ready"} 1.0' in page
 
 
 def test_transcriptions_model_field_chooses_the_model(
-    two: Two, caplog: pytest.LogCaptureFixture
+    pair: Two, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    web = client(two)
+    web = client(pair)
     for name in ("other", "micro", "whisper-1", "gpt-4o-transcribe"):
         assert transcribe(web, model=name).status_code == 200
     assert [line.split("model=")[1].split()[0] for line in caplog.messages if "model=" in line] == [
@@ -103,8 +103,8 @@ def test_transcriptions_model_field_chooses_the_model(
     assert "other" in answer.json()["error"]["message"]
 
 
-def test_models_and_their_states_are_listed(two: Two) -> None:
-    web = client(two)
+def test_models_and_their_states_are_listed(pair: Two) -> None:
+    web = client(pair)
     listed = [model["id"] for model in web.get("/v1/models").json()["data"]]
     assert listed == ["micro", "other", "whisper-1"]
     assert web.get("/v1/models/other").json()["id"] == "other"
@@ -113,13 +113,13 @@ def test_models_and_their_states_are_listed(two: Two) -> None:
 
 
 def test_session_transcribe_name_chooses_the_model(
-    two: Two, caplog: pytest.LogCaptureFixture
+    pair: Two, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
 
     async def ask() -> tuple[Info, str]:
         async with (
-            wyoming_server(two) as port,
+            wyoming_server(pair) as port,
             AsyncTcpClient("127.0.0.1", port) as wyoming,
         ):
             await wyoming.write_event(Describe().event())
@@ -134,67 +134,67 @@ def test_session_transcribe_name_chooses_the_model(
     assert any("model=other" in line for line in caplog.messages)
 
 
-def test_session_holds_the_model_it_uses(two: Two) -> None:
-    queue = two.service.find_model("other").queue
-    with run_server(two) as web, talk(web, URL + "&model=other") as said:
+def test_session_holds_the_model_it_uses(pair: Two) -> None:
+    queue = pair.service.find_model("other").queue
+    with run_server(pair) as web, talk(web, URL + "&model=other") as said:
         assert queue.n_live == 1
         answer = said.update(transcription={"model": "micro"})
         assert answer["session"]["audio"]["input"]["transcription"]["model"] == "micro"
         assert queue.n_live == 0
-        assert two.model.queue.n_live == 1
-    assert wait_for(lambda: not two.model.queue.n_live)
+        assert pair.model.queue.n_live == 1
+    assert wait_for(lambda: not pair.model.queue.n_live)
 
 
 def test_model_idle_is_released_unless_first(
     other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.service.RELEASE_AFTER_S", 0.05)
-    with Two(other) as two:
-        assert asyncio.run(two.text(load_audio(SHORT), model="other"))
-        assert wait_for(lambda: two.state("other") is ModelState.RELEASED)
-        assert two.state("micro") is ModelState.READY
+    with Two(other) as pair:
+        assert asyncio.run(pair.text(load_audio(SHORT), model="other"))
+        assert wait_for(lambda: pair.state("other") is ModelState.RELEASED)
+        assert pair.state("micro") is ModelState.READY
 
 
 def test_model_memory_idle_model_makes_room(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
-    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
+    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as pair:
         for name, released in (("other", "micro"), ("micro", "other")):
-            assert asyncio.run(two.text(load_audio(DEMO), model=name)) == DEMO_TEXT
-            assert two.state(name) == ModelState.READY
-            assert two.state(released) == ModelState.RELEASED
+            assert asyncio.run(pair.text(load_audio(DEMO), model=name)) == DEMO_TEXT
+            assert pair.state(name) == ModelState.READY
+            assert pair.state(released) == ModelState.RELEASED
 
 
 def test_model_memory_without_room_is_503_then_served(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
-    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        with two.model.queue.count_live_stream():
-            answer = transcribe(client(two), model="other")
+    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as pair:
+        with pair.model.queue.count_live_stream():
+            answer = transcribe(client(pair), model="other")
             assert answer.status_code == 503
             assert answer.headers["retry-after"]
             assert "--max-memory" in answer.json()["error"]["message"]
             with pytest.raises(BusyError):
-                asyncio.run(two.text(load_audio(SHORT), model="other"))
-        assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
+                asyncio.run(pair.text(load_audio(SHORT), model="other"))
+        assert asyncio.run(pair.text(load_audio(DEMO), model="other")) == DEMO_TEXT
 
 
 def test_queue_refused_job_is_not_tried_again(
     other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
-    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        queue = two.service.find_model("other").queue
+    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as pair:
+        queue = pair.service.find_model("other").queue
         wait_for_more = queue.wait_for_more
-        left = []
+        jobs = []
 
         def noted() -> bool:
-            left.append(queue.next(n_free=1, idle=False))
+            jobs.append(queue.next(n_free=1, idle=False))
             return wait_for_more()
 
         monkeypatch.setattr(queue, "wait_for_more", noted)
-        with two.model.queue.count_live_stream(), pytest.raises(BusyError):
-            asyncio.run(two.text(load_audio(SHORT), model="other"))
-        assert wait_for(lambda: bool(left))
-        assert left[0] is None
+        with pair.model.queue.count_live_stream(), pytest.raises(BusyError):
+            asyncio.run(pair.text(load_audio(SHORT), model="other"))
+        assert wait_for(lambda: bool(jobs))
+        assert jobs[0] is None
 
 
 def test_make_service_model_beyond_memory_raises(other: Path) -> None:
@@ -202,14 +202,14 @@ def test_make_service_model_beyond_memory_raises(other: Path) -> None:
         Two(other, LimitOptions(max_memory_mib=1))
 
 
-def test_service_two_models_of_one_name_raise(two: Two) -> None:
-    (model, _) = two.service.models
+def test_service_two_models_of_one_name_raise(pair: Two) -> None:
+    (model, _) = pair.service.models
     with pytest.raises(OptionError, match="--model"):
-        TranscriptionService([model, model], two.metrics, LimitOptions())
+        TranscriptionService([model, model], pair.metrics, LimitOptions())
 
 
-def test_find_model_by_typed_name_finds_it(two: Two, other: Path) -> None:
-    models = two.service
+def test_find_model_by_typed_name_finds_it(pair: Two, other: Path) -> None:
+    models = pair.service
     assert models.find_model(str(other)).name == "other"
     assert models.find_model("micro") is models.find_model(None) is models.default
     with pytest.raises(UnknownModelError):

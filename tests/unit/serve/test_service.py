@@ -73,17 +73,19 @@ def test_service_clients_get_equal_shares() -> None:
 
     with MicroService(batch_size=1) as micro:
 
-        def ask(client: str, told: Any) -> Job:
-            return micro.model.submit(load_audio(DEMO), Choices(), caller(client), told)
+        def ask(client: str, callback: Any) -> Job:
+            return micro.model.submit(
+                load_audio(DEMO), Choices(), caller(client), callback
+            )
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
         modest = ask("modest", tell)
         assert done.wait(900)
-    ((had, own),) = shares
+    ((first_share, second_share),) = shares
     # It began where the other was, and they took turns from there; one window was drawn before the
     # schedule knew of it, and one is encoded ahead.
-    assert own >= 2
-    assert had <= own + 2
+    assert second_share >= 2
+    assert first_share <= second_share + 2
 
 
 def test_service_trim_window_shortens_the_window(

@@ -38,7 +38,7 @@ def test_ticket_segments_come_before_the_transcript(
                 with pytest.raises(RuntimeError):
                     _ = ticket.transcript
                 texts.append(segment.text)
-            assert [one.text for one in ticket.transcript.segments] == texts
+            assert [segment.text for segment in ticket.transcript.segments] == texts
             return texts
 
     texts = asyncio.run(ask())

@@ -248,10 +248,10 @@ def test_wrong_keywords_are_refused_by_name(names: dict[str, Any], said: str) ->
         Asked(DecodingOptions(), None, names)
 
 
-@pytest.mark.parametrize("what", ["de", {"language": "de"}])
-def test_options_of_another_type_are_refused(what: Any) -> None:
+@pytest.mark.parametrize("options", ["de", {"language": "de"}])
+def test_options_of_another_type_are_refused(options: Any) -> None:
     with pytest.raises(OptionError, match="DecodingOptions"):
-        Asked(what, None, {})
+        Asked(options, None, {})
     with pytest.raises(OptionError, match="LongOptions"):
         Asked(DecodingOptions(), {"overlap_s": 2}, {})  # type: ignore[arg-type]
 
@@ -314,9 +314,9 @@ def test_with_sample_rate_refuses_files_and_fractions() -> None:
     audio = np.zeros(8, np.float32)
     assert with_sample_rate(audio, None) is audio
     assert with_sample_rate(audio, 16_000) is audio
-    told = with_sample_rate(audio, 8_000)
-    assert isinstance(told, Samples)
-    assert told.sample_rate_hz == 8_000
+    samples = with_sample_rate(audio, 8_000)
+    assert isinstance(samples, Samples)
+    assert samples.sample_rate_hz == 8_000
     for rate_hz in (8_000, 16_000):
         with pytest.raises(OptionError, match="sample_rate"):
             with_sample_rate("a.wav", rate_hz)

@@ -119,9 +119,9 @@ class Rows:
         for row, number in enumerate(state.audio):
             seam = 10 + 5 * number
             edges = {3: (0, seam), 4: (seam, seam + 10), 5: (seam + 10, N_POSITIONS)}
-            for at in range(tokens.shape[1]):
-                begin, end = edges.get(at, (0, N_POSITIONS))
-                eyes[row, 0, at, begin:end] = 1 / (end - begin)
+            for index in range(tokens.shape[1]):
+                begin, end = edges.get(index, (0, N_POSITIONS))
+                eyes[row, 0, index, begin:end] = 1 / (end - begin)
         return eyes
 
 
@@ -133,19 +133,19 @@ def transcribe(
     windows: Sequence[Window] = (),
 ) -> tuple[list[WindowResult], list[Context]]:
     engine = DecoderEngine(decoder, TOKENIZER, options or DecodingOptions(), 30.0)  # type: ignore[arg-type]
-    own = contexts or [engine.context() for _ in numbers]
+    window_contexts = contexts or [engine.context() for _ in numbers]
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     asked = windows or [window(number) for number in numbers]
-    requests = list(map(WindowRequest, asked, own))
+    requests = list(map(WindowRequest, asked, window_contexts))
     return run_steps(
         engine.decode_windows(Encoded(features, StageClock()), requests)
-    ), own
+    ), window_contexts
 
 
 def test_batch_gives_each_window_its_text() -> None:
     heard, _ = transcribe(Rows(), [3, 1, 2])
-    assert [one.segments[0].text for one in heard] == ["w3 w3", "w1 w1", "w2 w2"]
-    assert [one.window.start_s for one in heard] == [3.0, 1.0, 2.0]
+    assert [result.segments[0].text for result in heard] == ["w3 w3", "w1 w1", "w2 w2"]
+    assert [result.window.start_s for result in heard] == [3.0, 1.0, 2.0]
 
 
 def test_batch_aligns_each_window_alone() -> None:
@@ -155,7 +155,10 @@ def test_batch_aligns_each_window_alone() -> None:
     for number, of_batch in zip([3, 1, 2], together, strict=True):
         (alone,), _ = transcribe(Rows(), [number], options)
         assert of_batch.segments == alone.segments
-    starts = [one.segments[0].words[1].start_s - one.window.start_s for one in together]
+    starts = [
+        result.segments[0].words[1].start_s - result.window.start_s
+        for result in together
+    ]
     assert starts == pytest.approx([0.5, 0.3, 0.4])
 
 
@@ -163,15 +166,15 @@ def test_windows_without_timestamps_get_words() -> None:
     """They give it its times, whatever plan the window is of."""
     asked = [window(1, needs_words=True), window(2)]
     heard, _ = transcribe(Rows(), [1, 2], windows=asked)
-    assert [len(one.segments[0].words) for one in heard] == [2, 2]
-    assert [one.segments[0].start_s for one in heard] == pytest.approx([1.0, 2.0])
-    assert [one.segments[0].end_s for one in heard] == pytest.approx(
+    assert [len(result.segments[0].words) for result in heard] == [2, 2]
+    assert [result.segments[0].start_s for result in heard] == pytest.approx([1.0, 2.0])
+    assert [result.segments[0].end_s for result in heard] == pytest.approx(
         [1.5, 2.6], abs=0.3
     )
     timed, _ = transcribe(
         Rows(), [1, 2], DecodingOptions(timestamps=True), windows=asked
     )
-    assert [len(one.segments[0].words) for one in timed] == [1, 0], (
+    assert [len(result.segments[0].words) for result in timed] == [1, 0], (
         "where a plan needs them"
     )
     blind, _ = transcribe(Rows(aligns=False), [1], windows=asked[:1])
@@ -197,7 +200,7 @@ def test_timestamps_are_not_aligned_as_words() -> None:
     (heard,), _ = transcribe(decoder, [1], options, windows=sought)
     assert heard.segments[0].tokens == (20, 1, 1, 29)
     assert decoder.fed[-1] == [[11, ENGLISH, 14, 19, 1, 1, EOT]]
-    assert [one.tokens for one in heard.segments[0].words] == [(1,), (1,)]
+    assert [word.tokens for word in heard.segments[0].words] == [(1,), (1,)]
 
 
 def test_decoder_without_alignment_refuses_word_timestamps() -> None:
@@ -208,19 +211,19 @@ def test_decoder_without_alignment_refuses_word_timestamps() -> None:
 def test_language_is_detected_once_per_recording() -> None:
     decoder = Rows()
     heard, contexts = transcribe(decoder, [1, 2], DecodingOptions(language="auto"))
-    assert [one.segments[0].language for one in heard] == ["de", "en"]
+    assert [result.segments[0].language for result in heard] == ["de", "en"]
     assert [context.language for context in contexts] == ["de", "en"]
     assert next(iter(contexts[0].language_probs)) == "de"
     assert [row[1] for row in decoder.fed[1]] == [GERMAN, ENGLISH]
     again, _ = transcribe(Rows(), [2, 1], DecodingOptions(language="auto"), contexts)
-    assert [one.segments[0].language for one in again] == ["de", "en"]
+    assert [result.segments[0].language for result in again] == ["de", "en"]
 
 
 def test_detect_each_window_detects_each() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     first, contexts = transcribe(Rows(), [1, 2], options)
     again, _ = transcribe(Rows(), [2, 1], options, contexts)
-    assert [one.segments[0].language for one in (*first, *again)] == [
+    assert [result.segments[0].language for result in (*first, *again)] == [
         "de",
         "en",
         "en",
@@ -234,13 +237,13 @@ def test_language_set_detects_each_window_among_its_own() -> None:
     options = DecodingOptions(language="de,fr")
     heard, contexts = transcribe(Rows(), [1, 2], options)
     # The model knows no French.
-    assert [one.segments[0].language for one in heard] == ["de", "de"]
+    assert [result.segments[0].language for result in heard] == ["de", "de"]
     heard, _ = transcribe(Rows(), [1, 2], DecodingOptions(language="en,de"), contexts)
     assert contexts[0].languages == ("de", "fr")
     both = DecodingOptions(language="en,de")
     heard, contexts = transcribe(Rows(), [1, 2], both)
     again, _ = transcribe(Rows(), [2, 1], both, contexts)
-    assert [one.segments[0].language for one in (*heard, *again)] == [
+    assert [result.segments[0].language for result in (*heard, *again)] == [
         "de",
         "en",
         "en",
@@ -251,9 +254,9 @@ def test_language_set_detects_each_window_among_its_own() -> None:
 def test_given_language_stays_in_a_batch_with_detection() -> None:
     contexts = [Context("de"), Context("auto")]
     heard, _ = transcribe(Rows(), [2, 1], contexts=contexts)
-    assert [one.segments[0].language for one in heard] == ["de", "de"]
+    assert [result.segments[0].language for result in heard] == ["de", "de"]
     heard, _ = transcribe(Rows(), [2, 2], contexts=[Context("de"), Context("auto")])
-    assert [one.segments[0].language for one in heard] == ["de", "en"]
+    assert [result.segments[0].language for result in heard] == ["de", "en"]
 
 
 def test_given_language_is_not_detected() -> None:
@@ -274,8 +277,8 @@ def test_decoder_engine_prompts_sequential_windows_only(sequential: bool) -> Non
     transcribe(decoder, [1], contexts=[context])
     prompts = [fed[0] for fed in decoder.fed if len(fed[0]) > 1 and EOT not in fed[0]]
     control = [11, ENGLISH, 14, 19]
-    shown = [17, 5, 6, *control]
-    assert prompts == [shown, shown if sequential else control]
+    prompted = [17, 5, 6, *control]
+    assert prompts == [prompted, prompted if sequential else control]
     assert context.n_windows == 2
 
 
@@ -305,9 +308,9 @@ def test_sampling_key_is_the_window_s_start() -> None:
         search=SearchOptions(temperatures=(1.0,), best_of=1), max_new_tokens=12
     )
     places = [0.0, 0.0, 0.01, 5.0]
-    audio = [Window(np.zeros(16_000, np.float32), place) for place in places]
+    audio = [Window(np.zeros(16_000, np.float32), start_s) for start_s in places]
     heard, _ = transcribe(Even(n_tokens=99), [1, 1, 1, 1], options, windows=audio)
-    texts = [one.decoded.tokens for one in heard]
+    texts = [result.decoded.tokens for result in heard]
     assert texts[0] == texts[1]
     assert len(set(texts)) == 3
 
@@ -337,7 +340,10 @@ def test_rows_of_equal_engines_keep_their_prompts() -> None:
 
     def fed(*asked: DecoderEngine) -> list[list[int]]:
         decoder.fed.clear()
-        requests = [WindowRequest(window(2), one.context()) for one in asked]
+        requests = [
+            WindowRequest(window(2), decoder_engine.context())
+            for decoder_engine in asked
+        ]
         features = np.full((len(asked), 1, 1), 2, np.float32)
         run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
         return decoder.fed[0]
@@ -367,9 +373,9 @@ def engine(
     return DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
 
 
-def hear(own: DecoderEngine, request: WindowRequest) -> WindowResult:
+def hear(decoder_engine: DecoderEngine, request: WindowRequest) -> WindowResult:
     (heard,) = run_steps(
-        own.decode_windows(Encoded(number(2), StageClock()), [request])
+        decoder_engine.decode_windows(Encoded(number(2), StageClock()), [request])
     )
     return heard
 
@@ -395,7 +401,9 @@ def test_rows_of_equal_engines_keep_their_prefixes() -> None:
         engine(decoder, ENGLISH_WINDOW, SPELLING),
         engine(decoder, prefixed, SPELLING),
     ]
-    requests = [WindowRequest(window(2), one.context()) for one in engines]
+    requests = [
+        WindowRequest(window(2), decoder_engine.context()) for decoder_engine in engines
+    ]
     features = np.full((2, 1, 1), 2, np.float32)
     run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
     plain, begun = decoder.fed[0]
@@ -405,13 +413,16 @@ def test_rows_of_equal_engines_keep_their_prefixes() -> None:
 
 def test_live_audio_gets_the_initial_prompt() -> None:
     decoder = Rows()
-    own = engine(
+    decoder_engine = engine(
         decoder,
         replace(ENGLISH_WINDOW, prompts=PromptOptions(initial_prompt="a bb")),
         SPELLING,
     )
     audio = np.zeros(16_000, np.float32)
-    heard = hear(own, PartialBuffer(audio, Draft()).request(own.context(), audio.size))
+    heard = hear(
+        decoder_engine,
+        PartialBuffer(audio, Draft()).request(decoder_engine.context(), audio.size),
+    )
     assert heard.kept_tokens(TOY_TOKENS.eot) == [2, 2]
     assert decoder.fed[0][0][:3] == [TOY_TOKENS.sot_prev, 1, 2]
 
@@ -457,8 +468,11 @@ def test_live_segment_without_speech_has_no_doubtful_text(
 
 def test_live_audio_by_default_holds_nothing_back() -> None:
     """Nothing is held back, no word has a time."""
-    own = engine(Reading())
-    heard = hear(own, WindowRequest(window(2), own.context(), Draft((2, 2))))
+    decoder_engine = engine(Reading())
+    heard = hear(
+        decoder_engine,
+        WindowRequest(window(2), decoder_engine.context(), Draft((2, 2))),
+    )
     assert heard.kept_tokens(TOY_TOKENS.eot) == [2, 2]
     assert heard.words == ()
 
@@ -477,9 +491,12 @@ def test_live_silence_has_no_words() -> None:
                 output.logits[0, 1, EOT] = 10.0
             return output, after
 
-    own = engine(Silent())
+    decoder_engine = engine(Silent())
     heard = hear(
-        own, WindowRequest(window(2), own.context(), Draft(), word_timestamps=True)
+        decoder_engine,
+        WindowRequest(
+            window(2), decoder_engine.context(), Draft(), word_timestamps=True
+        ),
     )
     assert heard.decoded.tokens[:2] == (2, 2)
     assert heard.silent
@@ -487,7 +504,7 @@ def test_live_silence_has_no_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hold_back_s", "kept"),
+    ("hold_back_s", "expected_tokens"),
     [
         (0.0, (2, 2)),
         (0.58, (2, 2)),
@@ -500,7 +517,7 @@ def test_live_silence_has_no_words() -> None:
     ],
 )
 def test_hold_back_ends_text_at_attended_last_seconds(
-    hold_back_s: float, kept: tuple[int, ...]
+    hold_back_s: float, expected_tokens: tuple[int, ...]
 ) -> None:
     """The first word is chosen looking at position 0 of 50, the second at 20, or 0.4 s."""
     engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
@@ -511,7 +528,7 @@ def test_hold_back_ends_text_at_attended_last_seconds(
     (heard,) = run_steps(
         engine.decode_windows(Encoded(features, StageClock()), [request])
     )
-    assert heard.decoded.tokens == kept
+    assert heard.decoded.tokens == expected_tokens
 
 
 @pytest.mark.parametrize("hold_back_s", [0.0, 0.5])
@@ -573,11 +590,13 @@ class Mute(Words):
 def test_silent_windows_are_not_aligned() -> None:
     decoder = Asked()
     timed = replace(ENGLISH_WINDOW, word_timestamps=True)
-    own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
-    requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
+    decoder_engine = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
+    requests = [WindowRequest(window(2), decoder_engine.context()) for _ in range(2)]
     features = np.full((2, 1, 1), 2, np.float32)
-    silent = run_steps(own.decode_windows(Encoded(features, StageClock()), requests))
-    assert [one.segments for one in silent] == [(), ()]
+    silent = run_steps(
+        decoder_engine.decode_windows(Encoded(features, StageClock()), requests)
+    )
+    assert [result.segments for result in silent] == [(), ()]
     assert not any(decoder.looked)
     assert decoder.n_selected == 0
     (heard,), _ = transcribe(decoder, [2], timed)
@@ -600,9 +619,11 @@ class Commas(Words):
 
 
 def test_live_audio_verifies_its_draft() -> None:
-    own = engine(Reading())
-    request = WindowRequest(window(2), own.context(), Draft((2, 2), n_fixed=1))
-    decoded = hear(own, request).decoded
+    decoder_engine = engine(Reading())
+    request = WindowRequest(
+        window(2), decoder_engine.context(), Draft((2, 2), n_fixed=1)
+    )
+    decoded = hear(decoder_engine, request).decoded
     assert decoded.tokens == (2, 2)
     assert decoded.drafted is not None
     assert decoded.drafted.n_fixed == 1
@@ -668,9 +689,9 @@ class Eyes(Rows):
     def _eyes(self, tokens: np.ndarray, state: State) -> np.ndarray:
         eyes = np.full((1, 1, tokens.shape[1], N_POSITIONS), 1e-6, np.float32)
         edges = {3: (0, 20), 4: (20, 28), 5: (28, 36), 6: (36, N_POSITIONS)}
-        for at in range(tokens.shape[1]):
-            begin, end = edges.get(at, (0, N_POSITIONS))
-            eyes[0, 0, at, begin:end] = 1 / (end - begin)
+        for index in range(tokens.shape[1]):
+            begin, end = edges.get(index, (0, N_POSITIONS))
+            eyes[0, 0, index, begin:end] = 1 / (end - begin)
         return eyes
 
 
@@ -695,8 +716,8 @@ def test_token_limit_counts_the_window_s_audio(
         Rows(n_tokens=9), DecodingOptions(limits=TokenLimits(max_per_second=4.0))
     )
     assert heard.decoded.tokens == (3, 3, 3, 3)
-    (told,) = caplog.messages
-    assert "4 tokens" in told
+    (message,) = caplog.messages
+    assert "4 tokens" in message
     decode_one(
         Rows(n_tokens=3), DecodingOptions(limits=TokenLimits(max_per_second=4.0))
     )

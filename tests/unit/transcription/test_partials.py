@@ -130,11 +130,14 @@ def test_held_back_end_is_the_same_with_drafts(
         ).tokens
         == ()
     )
-    kept = draft.tokens[:2]
+    settled_tokens = draft.tokens[:2]
     settled = micro.transcribe_running(
-        PartialBuffer(speech, Draft(kept, len(kept)), hold_back_s=20.0), OPTIONS
+        PartialBuffer(
+            speech, Draft(settled_tokens, len(settled_tokens)), hold_back_s=20.0
+        ),
+        OPTIONS,
     )
-    assert settled.tokens == kept, "what is settled is never held back"
+    assert settled.tokens == settled_tokens, "what is settled is never held back"
 
 
 def test_growing_buffer_gives_same_text_with_drafts(
@@ -170,8 +173,8 @@ def test_random_drafts_give_the_text_without_one(
             plain = toy.transcribe_running(PartialBuffer(audio), OPTIONS)
         draft = list(plain.tokens)
         for _ in range(rng.integers(4)):
-            at = int(rng.integers(len(draft) + 1))
-            draft[at : at + int(rng.integers(3))] = rng.integers(
+            start = int(rng.integers(len(draft) + 1))
+            draft[start : start + int(rng.integers(3))] = rng.integers(
                 0, 99, rng.integers(3)
             ).tolist()
         drafted = toy.transcribe_running(
@@ -319,9 +322,9 @@ def heard(
 
 def test_partial_text_has_passes_and_guess() -> None:
     text = partial_text(heard((1, 2, 3)), TOKENIZER)
-    assert [one.text for one in text.words] == [" w1", " w2", " w3"]
-    assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
-    assert [one.probability for one in text.words] == [0.5, 0.75, 1.0]
+    assert [item.text for item in text.words] == [" w1", " w2", " w3"]
+    assert [item.tokens for item in text.words] == [(1,), (2,), (3,)]
+    assert [item.probability for item in text.words] == [0.5, 0.75, 1.0]
     assert text.language == "en"
     assert text.runaway
     assert text.passes == 2
@@ -330,7 +333,7 @@ def test_partial_text_has_passes_and_guess() -> None:
 
 def test_partial_text_without_draft_has_no_probabilities() -> None:
     text = partial_text(heard((1, 2), None), TOKENIZER)
-    assert [(one.text, one.probability) for one in text.words] == [
+    assert [(item.text, item.probability) for item in text.words] == [
         (" w1", None),
         (" w2", None),
     ]
@@ -341,21 +344,21 @@ def test_partial_text_without_draft_has_no_probabilities() -> None:
 def test_partial_text_keeps_aligned_words() -> None:
     timed = (word(" one", (1,), 0.25, 0.5), word(" two", (2, 3), 0.5, 0.75))
     text = partial_text(heard((1, 2, 3), words=timed), TOKENIZER)
-    assert [(one.start_s, one.end_s) for one in text.words] == [
+    assert [(item.start_s, item.end_s) for item in text.words] == [
         (0.25, 0.5),
         (0.5, 0.75),
     ]
-    assert [one.probability for one in text.words] == [0.5, 0.875]
+    assert [item.probability for item in text.words] == [0.5, 0.875]
 
 
 @pytest.mark.parametrize(
-    ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1), [1, 2])]
+    ("drafted", "tokens"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1), [1, 2])]
 )
 def test_partial_text_of_silence_keeps_settled_tokens(
-    drafted: Drafted | None, kept: list[int]
+    drafted: Drafted | None, tokens: list[int]
 ) -> None:
     silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted, silent=True)
-    assert silent.kept_tokens(EOT) == kept
+    assert silent.kept_tokens(EOT) == tokens
     spoken = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted)
     assert spoken.kept_tokens(EOT) == [1, 2, 3], "control tokens are no text"
 
@@ -368,7 +371,7 @@ def test_partial_text_of_plain_text_has_untimed_words() -> None:
     text = partial_text(
         WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER
     )
-    assert [one.text for one in text.words] == [" one", " two", " three"]
+    assert [item.text for item in text.words] == [" one", " two", " three"]
     assert text.language == "de"
     assert text.runaway
 
@@ -387,7 +390,7 @@ def test_join_words_of_untimed_mark_keeps_the_word_s_end() -> None:
         "en",
         [1.0, 0.5, 0.2, 0.4],
     )
-    assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
+    assert [item.probability for item in words] == pytest.approx([0.75, 0.3])
     (alone,) = join_words([word(".", (2,))], "en")
     assert alone.text == "."
     assert alone.start_s is None
@@ -452,10 +455,10 @@ def test_live_words_have_times_if_asked_and_known(
         engine.context(), 16_000
     )
     features = np.ones((1, 1, 1), np.float32)
-    (found,) = run_steps(
+    (text,) = run_steps(
         engine.decode_windows(Encoded(features, StageClock()), [request])
     )
-    assert len(found.words) == n_words
+    assert len(text.words) == n_words
 
 
 ENGLISH = TOY_TOKENS.languages["en"]
@@ -618,9 +621,9 @@ def test_close_without_open_does_nothing() -> None:
 def test_failed_open_closes_what_was_opened() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
-    own = Transcriber(
+    transcriber = Transcriber(
         Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10)
     )  # type: ignore[arg-type]
-    with pytest.raises(TypeError), own:
+    with pytest.raises(TypeError), transcriber:
         pass
     assert log == ["open encoder", "close encoder"]

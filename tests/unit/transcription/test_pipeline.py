@@ -85,9 +85,9 @@ def test_default_anti_repetition_depends_on_the_decoder(
     decoder: Any, penalty: float, step: float
 ) -> None:
     """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
-    own = parts(decoder)
-    assert own.default_fallback == step
-    assert own.default_anti_repetition.repetition_penalty == penalty
+    built = parts(decoder)
+    assert built.default_fallback == step
+    assert built.default_anti_repetition.repetition_penalty == penalty
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_default_options_fit_the_decoder(
     decoder: Any, language: str, hottest: float
 ) -> None:
     """An engine that hears audio itself detects no language."""
-    own = parts(decoder).default_options
-    assert own.language == language
-    assert own.search.temperatures[-1] == hottest
-    assert own.search.temperatures[0] == 0.0
-    assert own.anti_repetition == parts(decoder).default_anti_repetition
+    options = parts(decoder).default_options
+    assert options.language == language
+    assert options.search.temperatures[-1] == hottest
+    assert options.search.temperatures[0] == 0.0
+    assert options.anti_repetition == parts(decoder).default_anti_repetition
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,9 @@ def test_default_batch_size_is_one_for_other_graphs(
     monkeypatch.setattr(
         "whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3
     )
-    assert [parts(one).resolve_batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
+    assert [
+        parts(decoder).resolve_batch_size(None) for decoder in (Rows(), Fixed())
+    ] == [3, 1]
     assert parts(Fixed()).resolve_batch_size(256) == 256
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
@@ -166,17 +168,17 @@ def test_auto_strategy_overlaps_where_words_align() -> None:
 
 def test_given_strategy_is_kept() -> None:
     timed = DecodingOptions(timestamps=True, word_timestamps=True)
-    own = parts(Rows())
-    assert own.resolve_long(timed, None).strategy == "overlap"
-    assert own.resolve_long(timed, LongOptions("vad")).strategy == "vad"
+    built = parts(Rows())
+    assert built.resolve_long(timed, None).strategy == "overlap"
+    assert built.resolve_long(timed, LongOptions("vad")).strategy == "vad"
 
 
 def test_trim_window_refuses_fixed_encoders() -> None:
     trim_window = LongOptions(trim_window=True)
     assert parts(Rows()).resolve_long(DecodingOptions(), trim_window).trim_window
-    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    encoder = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     with pytest.raises(OptionError, match="1000 frames"):
-        parts(Rows(), one).resolve_long(DecodingOptions(), trim_window)
+        parts(Rows(), encoder).resolve_long(DecodingOptions(), trim_window)
 
 
 @pytest.mark.parametrize(
@@ -192,20 +194,20 @@ def test_trim_window_defaults_to_true_with_silence_keys(
     anti_repetition: AntiRepetition, trims: bool
 ) -> None:
     """Of the whole context: nothing else costs no words."""
-    own = parts(Rows())
+    built = parts(Rows())
     options = DecodingOptions(anti_repetition=anti_repetition)
-    assert own.resolve_long(options, None).trim_window is trims
-    assert own.settings(options, None, 1).trim_window is trims
+    assert built.resolve_long(options, None).trim_window is trims
+    assert built.settings(options, None, 1).trim_window is trims
     for asked in (True, False):
         assert (
-            own.resolve_long(options, LongOptions(trim_window=asked)).trim_window
+            built.resolve_long(options, LongOptions(trim_window=asked)).trim_window
             is asked
         )
 
 
 def test_trim_window_defaults_to_false_elsewhere() -> None:
-    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
-    for other in (parts(Rows(), one), parts(Fixed())):
+    encoder = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    for other in (parts(Rows(), encoder), parts(Fixed())):
         for asked in (None, False):
             long = LongOptions(trim_window=asked)
             assert other.resolve_long(DecodingOptions(), long).trim_window is False
@@ -257,32 +259,32 @@ def test_settings_record_options() -> None:
 
 
 def test_default_pipeline_encodes_ahead() -> None:
-    own = Pipeline(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
-    assert own.settings(DecodingOptions(), None, 1).threads == 0
-    assert own.encode_ahead
+    built = Pipeline(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
+    assert built.settings(DecodingOptions(), None, 1).threads == 0
+    assert built.encode_ahead
 
 
 def test_identity_changes_with_what_affects_the_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever led to these parts; anything that may change the text makes another."""
-    own = parts(Rows())
+    built = parts(Rows())
     plain = DecodingOptions()
-    same = own.identity(plain, None, 1)
-    assert replace(own, reasons=("another",)).identity(plain, None, 1) == same
-    assert own.identity(DecodingOptions(), LongOptions(), 1) == same
+    same = built.identity(plain, None, 1)
+    assert replace(built, reasons=("another",)).identity(plain, None, 1) == same
+    assert built.identity(DecodingOptions(), LongOptions(), 1) == same
     renamed = Rows()
     renamed.spec = replace(toy_spec(), int8_safe_without_vnni=True)  # type: ignore[misc]
     others = [
-        own.identity(DecodingOptions(max_new_tokens=9), None, 1),
-        own.identity(plain, LongOptions(min_silence_s=1.0), 1),
-        own.identity(plain, None, 2),
-        replace(own, threads=3).identity(plain, None, 1),
-        replace(own, plan=WindowPlan.make(TINY, 8)).identity(plain, None, 1),
+        built.identity(DecodingOptions(max_new_tokens=9), None, 1),
+        built.identity(plain, LongOptions(min_silence_s=1.0), 1),
+        built.identity(plain, None, 2),
+        replace(built, threads=3).identity(plain, None, 1),
+        replace(built, plan=WindowPlan.make(TINY, 8)).identity(plain, None, 1),
         parts(renamed).identity(plain, None, 1),
     ]
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.__version__", "0.0.0")
-    others.append(own.identity(plain, None, 1))  # another version of this program
+    others.append(built.identity(plain, None, 1))  # another version of this program
     assert len({same, *others}) == 8
 
 
@@ -316,7 +318,7 @@ def test_from_model_passes_tokenizer_and_threads(
     monkeypatch.setattr(f"{PARTS}.Tokenizer", SimpleNamespace(load=load))
     convert = ConvertOptions("int8")
     monkeypatch.setattr(f"{PARTS}.model_file", lambda *_: Path("compared"))
-    own = Transcriber.from_model(
+    transcriber = Transcriber.from_model(
         revision="v1",
         convert=convert,
         margin_s=0.5,
@@ -327,10 +329,10 @@ def test_from_model_passes_tokenizer_and_threads(
     assert loaded == [
         given or Path("compared" if is_listed else "found/tokenizer.json")
     ]
-    assert own.plan.window_s == 5.0
-    assert own.plan.margin_s == 0.5
-    assert own.reasons == ("why",)
-    assert own.settings(DecodingOptions(), None, 1).threads == 3
+    assert transcriber.plan.window_s == 5.0
+    assert transcriber.plan.margin_s == 0.5
+    assert transcriber.reasons == ("why",)
+    assert transcriber.settings(DecodingOptions(), None, 1).threads == 3
 
 
 TINY_SPEC = Dimensions(80, 1500, 384, 4, 6, 4, 6, 448, 51865)
@@ -395,7 +397,7 @@ def test_given_batch_size_is_recorded(free: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "n_bytes"),
     [
         ("MemTotal:  9 kB\nMemAvailable:    1234 kB\nMemFree: 7 kB\n", 1234 * 1024),
         ("NotMemAvailable: 5 kB\n", None),
@@ -410,11 +412,11 @@ def test_given_batch_size_is_recorded(free: Path) -> None:
 )
 def test_available_bytes_reads_meminfo(
     content: str | None,
-    found: int | None,
+    n_bytes: int | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if content is not None:
         (tmp_path / "meminfo").write_text(content, encoding="latin-1")
     monkeypatch.setattr(pipeline, "MEMINFO", tmp_path / "meminfo")
-    assert available_bytes() == found
+    assert available_bytes() == n_bytes

@@ -113,8 +113,8 @@ def test_overlap_is_at_most_a_third_of_the_window(
     )
     long = replace(long, skip_silence=False)
     plan = make_planner(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
-    found = [window.start_s for window in plan.windows()]
-    assert found[:3] == pytest.approx(starts)
+    window_starts = [window.start_s for window in plan.windows()]
+    assert window_starts[:3] == pytest.approx(starts)
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -124,62 +124,66 @@ def test_words_are_dropped_unless_asked_for(
     """Of the segments that are final at once and of those that are final at last."""
     options = DecodingOptions(word_timestamps=words)
     noise = np.random.default_rng(0).standard_normal(24_000).astype(np.float32)
-    with recording(noise, LongOptions("overlap", skip_silence=False), options) as own:
-        while (request := own.next()) is not None:
+    with recording(
+        noise, LongOptions("overlap", skip_silence=False), options
+    ) as opened:
+        while (request := opened.next()) is not None:
             middle_s = (request.window.start_s + request.window.end_s) / 2
             word = Word(middle_s - 0.05, middle_s + 0.05, " Said.", 0.9, (1,))
             said = replace(
                 result(request.window).segments[0], text="Said.", words=(word,)
             )
-            own.take(replace(result(request.window), segments=(said,)))
-        own.finish()
-        assert len(own.segments) == 2
+            opened.take(replace(result(request.window), segments=(said,)))
+        opened.finish()
+        assert len(opened.segments) == 2
         expected = int(words)
-        assert [len(segment.words) for segment in own.segments] == [expected] * 2
+        assert [len(segment.words) for segment in opened.segments] == [expected] * 2
 
 
 def test_recording_is_done_with_its_last_result() -> None:
-    with recording(np.zeros(24_000, np.float32)) as own:
-        assert own.stream_duration_s == 1.5
-        first = own.next()
-        second = own.next()
+    with recording(np.zeros(24_000, np.float32)) as opened:
+        assert opened.stream_duration_s == 1.5
+        first = opened.next()
+        second = opened.next()
         assert first is not None
         assert second is not None
-        assert own.next() is None
-        assert not own.done, "two results are wanted still"
-        own.take(result(first.window))
-        assert not own.done
-        own.take(result(second.window))
-        assert own.done
-        assert own.duration_s == 1.5
-        assert [one.start_s for one in own.segments] == [0.0, 1.0]
-        assert own.next() is None
+        assert opened.next() is None
+        assert not opened.done, "two results are wanted still"
+        opened.take(result(first.window))
+        assert not opened.done
+        opened.take(result(second.window))
+        assert opened.done
+        assert opened.duration_s == 1.5
+        assert [segment.start_s for segment in opened.segments] == [0.0, 1.0]
+        assert opened.next() is None
 
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
 def test_final_times_are_rounded(strategy: str) -> None:
-    own = recording(
+    opened = recording(
         np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)
     ).open()
-    request = own.next()
+    request = opened.next()
     assert request is not None
     thirds = Segment(1 / 3, 2 / 3, "said", (1,), 0.0, 0.0)
-    own.take(replace(result(request.window), segments=(thirds,)))
-    assert own.next() is None
-    own.finish()
-    assert [(one.start_s, one.end_s) for one in own.segments] == [(0.3333, 0.6667)]
+    opened.take(replace(result(request.window), segments=(thirds,)))
+    assert opened.next() is None
+    opened.finish()
+    assert [(segment.start_s, segment.end_s) for segment in opened.segments] == [
+        (0.3333, 0.6667)
+    ]
 
 
 def test_sequential_recording_gives_one_window() -> None:
-    with recording(np.zeros(24_000, np.float32)) as own:
-        assert not own.context.sequential
-    with recording(np.zeros(24_000, np.float32), options=SHOWN) as own:
-        assert own.context.sequential
-        first = own.next()
+    with recording(np.zeros(24_000, np.float32)) as opened:
+        assert not opened.context.sequential
+    with recording(np.zeros(24_000, np.float32), options=SHOWN) as opened:
+        assert opened.context.sequential
+        first = opened.next()
         assert first is not None
-        assert own.next() is None
-        own.take(result(first.window))
-        assert own.next() is not None
+        assert opened.next() is None
+        opened.take(result(first.window))
+        assert opened.next() is not None
 
 
 @pytest.mark.parametrize(("seconds", "is_alone"), [(119, False), (120, True)])
@@ -187,26 +191,26 @@ def test_first_window_of_a_long_recording_goes_alone(
     seconds: int, is_alone: bool
 ) -> None:
     """Its text can be printed, and kept, before a batch is decoded."""
-    with recording(np.zeros(seconds * 16_000, np.float32)) as own:
-        first = own.next()
+    with recording(np.zeros(seconds * 16_000, np.float32)) as opened:
+        first = opened.next()
         assert first is not None
-        second = own.next()
+        second = opened.next()
         assert (second is None) == is_alone
-        own.context.n_windows += 1
-        own.take(result(first.window))
-        assert own.next() is not None
-        assert own.next() is not None
+        opened.context.n_windows += 1
+        opened.take(result(first.window))
+        assert opened.next() is not None
+        assert opened.next() is not None
 
 
 def test_recording_defaults_are_its_own() -> None:
-    one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
-    assert one.priority == 0
-    assert one.share.n_windows == 0
-    assert one.engine is None
-    assert one.failure is None
-    assert one.share is not other.share
-    assert one.duration_s == 0.0
-    assert one.segments == []
+    first, second = (recording(np.zeros(10, np.float32)) for _ in range(2))
+    assert first.priority == 0
+    assert first.share.n_windows == 0
+    assert first.engine is None
+    assert first.failure is None
+    assert first.share is not second.share
+    assert first.duration_s == 0.0
+    assert first.segments == []
 
 
 def test_transcribe_in_order_keeps_no_recordings() -> None:
@@ -217,46 +221,46 @@ def test_transcribe_in_order_keeps_no_recordings() -> None:
 
     def listed() -> Iterator[Recording]:
         for n_windows in (3, 1, 1, 2) * 5:
-            one = recording(np.zeros(n_windows * 16_000, np.float32), language="en")
-            alive.append(weakref.ref(one))
-            yield one
+            item = recording(np.zeros(n_windows * 16_000, np.float32), language="en")
+            alive.append(weakref.ref(item))
+            yield item
 
-    for n_given, one in enumerate(
+    for n_given, item in enumerate(
         transcribe_in_order(listed(), lambda src: Schedule(src, stages, 2)), 1
     ):
-        assert one is alive[n_given - 1]()
-        del one
+        assert item is alive[n_given - 1]()
+        del item
         gc.collect(0)
-        kept = sum(ref() is not None for ref in alive[:n_given])
-        assert kept <= 4, "two batches of two, at most"
+        n_alive = sum(ref() is not None for ref in alive[:n_given])
+        assert n_alive <= 4, "two batches of two, at most"
 
 
 def test_detecting_recording_gives_one_window() -> None:
     """Windows that are detected one by one, whatever the plan, are not batched."""
-    with recording(np.zeros(64_000, np.float32), language="auto") as own:
-        assert not own.context.sequential, (
+    with recording(np.zeros(64_000, np.float32), language="auto") as opened:
+        assert not opened.context.sequential, (
             "no window is shown the text of the one before"
         )
         for probs in ({"de": 0.4, "en": 0.3}, {"de": 0.7, "en": 0.2}):
-            request = own.next()
+            request = opened.next()
             assert request is not None
-            assert own.sequential
-            assert own.next() is None
-            own.context.detect(probs)
-            own.take(result(request.window))
-        assert not own.sequential
-        assert own.next() is not None
-        assert own.next() is not None, "beside the one that is not back"
+            assert opened.sequential
+            assert opened.next() is None
+            opened.context.detect(probs)
+            opened.take(result(request.window))
+        assert not opened.sequential
+        assert opened.next() is not None
+        assert opened.next() is not None, "beside the one that is not back"
 
 
 def test_detect_each_window_gives_all_windows() -> None:
     options = DecodingOptions(detect_each_window=True)
     with recording(
         np.zeros(32_000, np.float32), options=options, language="auto"
-    ) as own:
-        assert not own.sequential
-        assert own.next() is not None
-        assert own.next() is not None
+    ) as opened:
+        assert not opened.sequential
+        assert opened.next() is not None
+        assert opened.next() is not None
 
 
 def test_language_without_speech_is_english() -> None:
@@ -272,12 +276,12 @@ def test_clips_behind_the_end_are_warned_of(
 ) -> None:
     clips = (Clip(0, 800), Clip(start, None))[start == 0 :]
     long = LongOptions("consecutive", clips=clips, skip_silence=False)
-    with recording(np.zeros(16_000, np.float32), long) as own:
-        while own.next() is not None:
+    with recording(np.zeros(16_000, np.float32), long) as opened:
+        while opened.next() is not None:
             pass
-        assert own.next() is None
-    told = "is 1.0 s long; --clip-timestamps asks for what is behind 1 s"
-    assert caplog.text.count(told) == is_told
+        assert opened.next() is None
+    warning = "is 1.0 s long; --clip-timestamps asks for what is behind 1 s"
+    assert caplog.text.count(warning) == is_told
 
 
 def test_duration_does_not_depend_on_clips(
@@ -290,12 +294,12 @@ def test_duration_does_not_depend_on_clips(
 
     monkeypatch.setattr("whisper_hailo.transcription.recording.open_audio", open_long)
     long = LongOptions("seek", clips=(Clip(0, 800),), skip_silence=False)
-    with recording(np.zeros(48_000, np.float32), long) as own:
-        window = own.next()
+    with recording(np.zeros(48_000, np.float32), long) as opened:
+        window = opened.next()
         assert window is not None
-        own.take(result(window.window))
-        assert own.next() is None
-        assert own.duration_s == 3.0
+        opened.take(result(window.window))
+        assert opened.next() is None
+        assert opened.duration_s == 3.0
 
 
 @pytest.fixture
@@ -320,12 +324,14 @@ def test_closed_schedule_closes_all_files(file: Path) -> None:
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     long = LongOptions("consecutive", skip_silence=False)
-    own = [Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)]
-    steps = Schedule(RecordingList(own), stages, 2).run_windows()
+    recordings = [
+        Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)
+    ]
+    steps = Schedule(RecordingList(recordings), stages, 2).run_windows()
     assert next(steps) == []
-    assert [one.n_closed for one in own] == [0, 0]
+    assert [item.n_closed for item in recordings] == [0, 0]
     steps.close()  # type: ignore[attr-defined]
-    assert [one.n_closed for one in own] == [1, 1]
+    assert [item.n_closed for item in recordings] == [1, 1]
 
 
 @pytest.mark.parametrize("closes", [True, False])
@@ -333,7 +339,7 @@ def test_closed_segments_end_the_work(file: Path, *, closes: bool) -> None:
     """By a word or without one: the file is given back, and the thread that encodes ahead ends."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    own = Noted(
+    noted = Noted(
         file,
         Context("en"),
         PLAN,
@@ -342,21 +348,21 @@ def test_closed_segments_end_the_work(file: Path, *, closes: bool) -> None:
     )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
     before = set(threading.enumerate())
-    segments = Segments(run, own)  # type: ignore[arg-type]
+    segments = Segments(run, noted)  # type: ignore[arg-type]
     assert next(segments).text == "0"
     assert any(name.startswith("encode") for name in encoder.threads)
     if closes:
         segments.close()
         assert list(segments) == []
     del segments
-    assert own.n_closed == 1
+    assert noted.n_closed == 1
     assert set(threading.enumerate()) <= before
 
 
 def test_segments_precede_the_error(file: Path) -> None:
     encoder = Encoder(fail_at=3)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    own = Noted(
+    noted = Noted(
         file,
         Context("en"),
         PLAN,
@@ -364,14 +370,14 @@ def test_segments_precede_the_error(file: Path) -> None:
         LongOptions("consecutive", skip_silence=False),
     )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
-    segments = Segments(run, own)  # type: ignore[arg-type]
+    segments = Segments(run, noted)  # type: ignore[arg-type]
     assert [next(segments).text, next(segments).text] == ["0", "1"]
     with pytest.raises(DeviceError):
         next(segments)
 
 
 @pytest.mark.parametrize(
-    ("language", "probs", "told"),
+    ("language", "probs", "expected"),
     [
         ("auto", {}, None),
         ("auto", {"de": 0.4, "en": 0.3}, "de"),
@@ -379,33 +385,33 @@ def test_segments_precede_the_error(file: Path) -> None:
     ],
 )
 def test_segments_language_is_set_once_detected(
-    language: str, probs: dict[str, float], told: str | None
+    language: str, probs: dict[str, float], expected: str | None
 ) -> None:
     """The likeliest one as long as no window is sure."""
-    own = recording(np.zeros(100, np.float32), language=language)
-    own.context.language_probs = probs
+    unopened = recording(np.zeros(100, np.float32), language=language)
+    unopened.context.language_probs = probs
     run = SimpleNamespace(
-        schedule=None, transcript=lambda one: (one, "as far as it is")
+        schedule=None, transcript=lambda item: (item, "as far as it is")
     )
-    segments = Segments(run, own)  # type: ignore[arg-type]
-    assert segments.language == told
+    segments = Segments(run, unopened)  # type: ignore[arg-type]
+    assert segments.language == expected
     assert segments.language_probs == probs
-    assert segments.transcript == (own, "as far as it is")
+    assert segments.transcript == (unopened, "as far as it is")
 
 
 def test_failed_open_leaves_nothing_open(tmp_path: Path) -> None:
-    own = recording(tmp_path / "not-there.wav")
+    unopened = recording(tmp_path / "not-there.wav")
     with pytest.raises(AudioError):
-        own.open()
-    own.close()
+        unopened.open()
+    unopened.close()
 
 
 def test_failed_recording_is_closed_with_its_error(file: Path) -> None:
-    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions())
-    own.open()
+    noted = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions())
+    noted.open()
     error = AudioError("torn")
-    own.fail(error)
-    assert own.failure == error
-    assert own.n_closed == 1
-    own.finish()
-    assert own.segments == []
+    noted.fail(error)
+    assert noted.failure == error
+    assert noted.n_closed == 1
+    noted.finish()
+    assert noted.segments == []

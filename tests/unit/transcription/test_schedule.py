@@ -176,7 +176,7 @@ def test_urgent_recording_overtakes(batch_size: int) -> None:
     stages = Stages(encoder, engine, PLAN)  # type: ignore[arg-type]
     done = list(Schedule(source, stages, batch_size).run())
     assert done == [live, archive, late]
-    assert [len(one.segments) for one in done] == [1, 9, 1]
+    assert [len(recording.segments) for recording in done] == [1, 9, 1]
     loud = [round(100 * value) for value in engine.heard]
     alone = Interpreter(encoder)
     stages = Stages(encoder, alone, PLAN)  # type: ignore[arg-type]
@@ -193,9 +193,9 @@ def test_urgent_recordings_leave_one_batch_encoded() -> None:
         def transcribe(
             self, encoded: Encoded, requests: Sequence[WindowRequest]
         ) -> list[WindowResult]:
-            found = super().transcribe(encoded, requests)
+            results = super().transcribe(encoded, requests)
             waiting.append(chip.order.count("begun") - len(self.heard))
-            return found
+            return results
 
     engine = Noting(chip)
     live = [(n, recording_of(noise(1, n), priority=-1)) for n in (2, 3, 5)]
@@ -224,11 +224,14 @@ def test_waiting_work_gets_one_of_nine_batches(strategy: str, n_classes: int) ->
     flood = [noted(noise(1, 50 + n), -1) for n in range(80)]
     patient = [noted(noise(3, 7 + n), n) for n in range(n_classes - 1)]
     assert all(
-        not one.failure for one in Schedule(AtOnce([*flood, *patient]), stages).run()
+        not recording.failure
+        for recording in Schedule(AtOnce([*flood, *patient]), stages).run()
     )
     for priority in range(n_classes - 1):
-        places = [place for place, other in enumerate(order) if other == priority][:3]
-        gaps = np.diff([-1, *places])
+        positions = [
+            position for position, other in enumerate(order) if other == priority
+        ][:3]
+        gaps = np.diff([-1, *positions])
         assert max(gaps) <= PATIENCE + n_classes, "nobody waits for ever"
         assert min(gaps) > PATIENCE, "what is urgent goes first nevertheless"
 
@@ -278,17 +281,17 @@ def test_batch_time_is_split_evenly() -> None:
     stages = Stages(chip, Interpreter(chip), PLAN)  # type: ignore[arg-type]
     both = [recording_of(noise(1, n)) for n in range(2)]
     list(Schedule(RecordingList(both), stages, 2).run())
-    assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx(
-        [15.7, 15.7]
-    )
+    assert [
+        recording.context.clock.timings().encode_ms for recording in both
+    ] == pytest.approx([15.7, 15.7])
 
 
 def test_transcribe_in_order_keeps_the_order() -> None:
     """Where windows wait for each other a batch has one of each: the shorter are done sooner."""
     encoder = Encoder()
     sources = [noise(3), noise(1), noise(2)]
-    found = list(run(sources, encoder, Interpreter(encoder), "seek", batch_size=3))
-    assert [one.duration_s for one in found] == [3.0, 1.0, 2.0]
+    recordings = list(run(sources, encoder, Interpreter(encoder), "seek", batch_size=3))
+    assert [recording.duration_s for recording in recordings] == [3.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("ahead", [True, False])
@@ -355,7 +358,7 @@ class FaultyInterpreter(Interpreter):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 8])
 @pytest.mark.parametrize(
-    ("at", "error"),
+    ("stage", "error"),
     [
         ("begin", AttributeError),
         ("next", UnicodeDecodeError),
@@ -365,7 +368,7 @@ class FaultyInterpreter(Interpreter):
     ],
 )
 def test_unexpected_error_is_retried_window_by_window(
-    at: str, error: type[Exception], batch_size: int
+    stage: str, error: type[Exception], batch_size: int
 ) -> None:
     encoder = Encoder()
     stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
@@ -378,7 +381,7 @@ def test_unexpected_error_is_retried_window_by_window(
         return recording
 
     first, broken, last = transcribe_in_order(
-        map(begun, ["", at, ""]), lambda source: Schedule(source, stages, batch_size)
+        map(begun, ["", stage, ""]), lambda source: Schedule(source, stages, batch_size)
     )
     assert isinstance(broken.failure, error)
     for outcome in (first, last):
@@ -394,7 +397,7 @@ def test_failed_recording_leaves_the_batch() -> None:
     good = recording_of(noise(2))
     broken.at = "next"
     done = list(Schedule(RecordingList([broken, good]), stages, 4).run())
-    assert sorted(one is broken for one in done) == [False, True]
+    assert sorted(recording is broken for recording in done) == [False, True]
     assert engine.batches == [[0, 1]]
 
 
@@ -404,7 +407,7 @@ def test_expected_error_fails_the_whole_batch() -> None:
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     recordings = [recording_of(noise(1, n)) for n in range(2)]
     done = list(Schedule(RecordingList(recordings), stages, 2).run())
-    assert [type(one.failure) for one in done] == [DeviceError, DeviceError]
+    assert [type(recording.failure) for recording in done] == [DeviceError, DeviceError]
     assert len(encoder.threads) == 1
 
 
@@ -447,8 +450,8 @@ class Noted(Interpreter):
 class Arriving(AtOnce):
     """Has one recording more when the schedule begins to wait for the encoder."""
 
-    def __init__(self, here: list[Recording], later: Recording) -> None:
-        super().__init__(here)
+    def __init__(self, present: list[Recording], later: Recording) -> None:
+        super().__init__(present)
         self._later = [later]
 
     def wait(self, coming: Future[Any]) -> bool:
@@ -467,7 +470,7 @@ def test_newcomer_goes_before_an_encoding_batch(strategy: str) -> None:
     done = list(Schedule(Arriving(archives, command), stages, 2).run())
     assert encoder.n_in_vain == 0, "what is urgent waited for this"
     assert done[0] is command
-    assert [one.failure for one in done] == [None] * 3
+    assert [recording.failure for recording in done] == [None] * 3
     for archive in archives:
         assert [segment.text for segment in archive.segments] == ["0", "1", "2"]
 
@@ -625,8 +628,8 @@ class Coming(Recording):
 class Supplying(AtOnce):
     """Its recording has audio when the schedule waits for that."""
 
-    def __init__(self, here: list[Recording], coming: Any) -> None:
-        super().__init__(here)
+    def __init__(self, present: list[Recording], coming: Any) -> None:
+        super().__init__(present)
         self._supplied = coming
         self.n_waits = 0
 
@@ -843,12 +846,12 @@ def test_most_urgent_of_due_recordings_goes_first() -> None:
 
 def test_next_of_equal_priorities_is_least_served() -> None:
     turns = PriorityScheduler()
-    one, other, third = (recording_of(noise(1)) for _ in range(3))
-    assert turns.next_of([one, other, third]) is one
-    one.share.n_windows = 2
-    other.share.n_windows = 1
-    assert turns.next_of([one, other]) is other
+    first, second, third = (recording_of(noise(1)) for _ in range(3))
+    assert turns.next_of([first, second, third]) is first
+    first.share.n_windows = 2
+    second.share.n_windows = 1
+    assert turns.next_of([first, second]) is second
     third.priority = 1
-    assert turns.next_of([third, one, other]) is other, (
+    assert turns.next_of([third, first, second]) is second, (
         "what is urgent had more and goes first"
     )

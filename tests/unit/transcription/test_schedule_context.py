@@ -137,14 +137,14 @@ def test_initial_prompt_in_a_batch_is_the_first_window_s(
         prompts=PromptOptions(initial_prompt="Vienna", prefix="Dear"),
         max_new_tokens=2,
     )
-    found = []
+    prompt_lists = []
     with Transcriber.from_model("micro", window_s=5, threads=1) as transcriber:
         for batch_size in (1, 3):
             prompts.clear()
             long = LongOptions(strategy=strategy, skip_silence=False)
             transcriber.transcribe(noise, options, long=long, batch_size=batch_size)
-            found.append(list(prompts))
-    alone, together = found
+            prompt_lists.append(list(prompts))
+    alone, together = prompt_lists
     assert together == alone
     assert len(alone) > 3
     assert len(alone[0]) > len(alone[1]) == len(alone[2])
@@ -216,10 +216,13 @@ def test_context_of_new_recording_is_empty() -> None:
 
 def test_last_speech_is_the_end_of_final_segments() -> None:
     context = Context("en")
-    words = tuple(Word(at, at + 0.5, " w", 0.9, (int(at),)) for at in (1.0, 2.0, 3.0))
+    words = tuple(
+        Word(start_s, start_s + 0.5, " w", 0.9, (int(start_s),))
+        for start_s in (1.0, 2.0, 3.0)
+    )
     parts = [
-        Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own)
-        for own in (words[:1], words[1:])
+        Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=part)
+        for part in (words[:1], words[1:])
     ]
     result = WindowResult(
         Window(np.zeros(16, np.float32), 0.0),
@@ -238,17 +241,17 @@ def hears(
 ) -> None:
     """A window whose final segments have these ids, one each."""
     silent = decoded.pop("silent", False)
-    said, held = (
+    said, still_open = (
         [Segment(0.0, 1.0, "w", (i,), 0.0, 0.0) for i in of] for of in (ids, pending)
     )
     result = WindowResult(
         Window(np.zeros(16, np.float32), 0.0),
         Decoded(ids, 0.0, 0.0, runaway=False, **decoded),
-        tuple(said + held),
+        tuple(said + still_open),
         1.0,
         silent=silent,
     )
-    context.remember(result, said, held)
+    context.remember(result, said, still_open)
 
 
 def test_remember_appends_final_text() -> None:
@@ -278,13 +281,13 @@ def test_remember_keeps_timestamps() -> None:
     assert context.previous == (9, 50_364, 7, 50_400)
 
 
-@pytest.mark.parametrize(("temperature", "shown"), [(0.5, (9, 1)), (0.51, ())])
+@pytest.mark.parametrize(("temperature", "previous"), [(0.5, (9, 1)), (0.51, ())])
 def test_remember_drops_text_above_half_temperature(
-    temperature: float, shown: tuple[int, ...]
+    temperature: float, previous: tuple[int, ...]
 ) -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, temperature=temperature)
-    assert context.previous == shown
+    assert context.previous == previous
 
 
 def test_remember_drops_hot_pending_text_when_final() -> None:
@@ -352,15 +355,15 @@ def test_last_word_end_falls_back_to_the_last_time(
 ) -> None:
     segments = tuple(
         Segment(
-            at,
-            at + 1,
+            start_s,
+            start_s + 1,
             "w",
             (),
             0.0,
             0.0,
-            words=(Word(at, at + 0.4, " w", 0.9),) * spoken,
+            words=(Word(start_s, start_s + 0.4, " w", 0.9),) * spoken,
         )
-        for at, spoken in enumerate(with_words, start=1)
+        for start_s, spoken in enumerate(with_words, start=1)
     )
     decoded = Decoded((), 0.0, 0.0, runaway=False)
     result = WindowResult(Window(np.zeros(16, np.float32), 0.0), decoded, segments, 1.0)

@@ -34,8 +34,8 @@ def test_spread_words_spreads_by_letters() -> None:
             return "".join((" a", " four", " letters")[token] for token in ids)
 
     segment = Segment(10.0, 13.0, "a four letters", (0, 1, 2), -0.1, 0.0)
-    own = Tokenizer(Words(), TOY_TOKENS)  # type: ignore[arg-type]
-    words = spread_words([segment], own)[0].words
+    tokenizer = Tokenizer(Words(), TOY_TOKENS)  # type: ignore[arg-type]
+    words = spread_words([segment], tokenizer)[0].words
     assert [word.text for word in words] == [" a", " four", " letters"]
     assert {word.probability for word in words} == {0.0}, "nothing is known of it"
     edges = [10.0, 10.4, 11.4, 13.0]
@@ -51,12 +51,12 @@ def test_spread_words_of_one_character_spans_the_segment() -> None:
     letters = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
     segment = Segment(1.0, 2.0, "x", (3,), -0.1, 0.0, language="zh")
     (heard,) = spread_words([segment], letters)
-    ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.words]
+    ((start_s, end_s),) = [(word.start_s, word.end_s) for word in heard.words]
     assert start_s == 1.0
     assert end_s == 2.0
     pair = replace(segment, text="xy", tokens=(3, 4))
-    (apart,) = spread_words([pair], letters)
-    assert [(one.start_s, one.tokens) for one in apart.words] == [
+    (spread,) = spread_words([pair], letters)
+    assert [(word.start_s, word.tokens) for word in spread.words] == [
         (1.0, (3,)),
         (1.5, (4,)),
     ]
@@ -107,16 +107,18 @@ def test_assemble_segments_keeps_rest_unless_sought() -> None:
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
     options = DecodingOptions(timestamps=True)
-    kept = assemble_segments(window(4), decoded, "en", TOKENIZER, options)
-    assert [(one.start_s, one.end_s, one.text) for one in kept.segments] == [
+    unsought = assemble_segments(window(4), decoded, "en", TOKENIZER, options)
+    assert [
+        (segment.start_s, segment.end_s, segment.text) for segment in unsought.segments
+    ] == [
         (4.0, 4.5, "w1"),
         (pytest.approx(4.6), 5.0, "w2"),
     ]
     sought = replace(window(4), is_sought=True)
-    left = assemble_segments(sought, decoded, "en", TOKENIZER, options)
-    assert [one.text for one in left.segments] == ["w1"]
-    assert left.advance_s == 0.5
-    assert kept.advance_s == 1.0
+    seeking = assemble_segments(sought, decoded, "en", TOKENIZER, options)
+    assert [segment.text for segment in seeking.segments] == ["w1"]
+    assert seeking.advance_s == 0.5
+    assert unsought.advance_s == 1.0
 
 
 def test_assemble_segments_behind_the_audio_ends_there() -> None:
@@ -125,7 +127,7 @@ def test_assemble_segments_behind_the_audio_ends_there() -> None:
     heard = assemble_segments(
         window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True)
     )
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [
+    assert [(segment.start_s, segment.end_s) for segment in heard.segments] == [
         (4.0, 4.5),
         (5.0, 5.0),
     ]
@@ -164,7 +166,7 @@ def test_assemble_segments_locates_packed_pieces() -> None:
     heard = assemble_segments(
         audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True)
     )
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [
+    assert [(segment.start_s, segment.end_s) for segment in heard.segments] == [
         (5.0, 6.0),
         (70.0, 70.5),
     ]
@@ -181,7 +183,7 @@ def test_assemble_segments_of_silence_has_no_segments() -> None:
         heard = assemble_segments(
             window(4), silent, "en", TOKENIZER, replace(options, thresholds=thresholds)
         )
-        assert [one.text for one in heard.segments] == ["w1"]
+        assert [segment.text for segment in heard.segments] == ["w1"]
         assert not heard.silent
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
     heard = assemble_segments(
@@ -216,7 +218,9 @@ def test_assemble_segments_without_timestamps_gives_one() -> None:
     heard = assemble_segments(
         window(4), Decoded(tokens, -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 5.0)]
+    assert [(segment.start_s, segment.end_s) for segment in heard.segments] == [
+        (4.0, 5.0)
+    ]
 
 
 @pytest.mark.parametrize(

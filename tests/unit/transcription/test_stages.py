@@ -58,18 +58,18 @@ def test_calls_run_once_in_order() -> None:
             *(ahead.begin(n) for n in (2, 3)),
             ahead.begin(4),
         ]
-        for one in begun:
-            one.result()
+        for call in begun:
+            call.result()
     assert ran == [1, 2, 3, 4]
 
 
 def test_call_apart_runs_in_the_caller_s_thread() -> None:
     with Prefetch(in_one_step(where)) as ahead:
         first = ahead.begin(1)
-        apart = ahead.begin(2, apart=True)
+        call = ahead.begin(2, apart=True)
         assert first.coming is None
-        assert apart.coming is None
-        assert apart.result() == threading.current_thread().name
+        assert call.coming is None
+        assert call.result() == threading.current_thread().name
         assert first.result() == threading.current_thread().name
 
 

@@ -66,34 +66,44 @@ def test_segments_come_one_by_one(
 ) -> None:
     micro = micro_of_10_s
     options = LongOptions(strategy=strategy)
-    told: list[float] = []
-    at: list[float] = []
+    reports: list[float] = []
+    times_s: list[float] = []
     segments = []
     for segment in micro.segments(
-        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options, batch_size=1
+        long,
+        OPTIONS,
+        lambda done_s, _: reports.append(done_s),
+        long=options,
+        batch_size=1,
     ):
         segments.append(segment)
-        at.append(told[-1])
+        times_s.append(reports[-1])
     assert (
         tuple(segments)
         == micro.transcribe(long, OPTIONS, long=options, batch_size=1).segments
     )
     assert len(segments) >= 3
-    assert at[0] < at[-1], "the first came before the last window was transcribed"
+    assert times_s[0] < times_s[-1], (
+        "the first came before the last window was transcribed"
+    )
 
 
 def test_closed_segments_end_the_work(
     micro_of_10_s: Transcriber, long: FloatArray
 ) -> None:
-    told: list[float] = []
+    reports: list[float] = []
     options = LongOptions(strategy="consecutive")
     segments = micro_of_10_s.segments(
-        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options, batch_size=1
+        long,
+        OPTIONS,
+        lambda done_s, _: reports.append(done_s),
+        long=options,
+        batch_size=1,
     )
     assert next(segments).text
-    n_windows = len(told)
+    n_windows = len(reports)
     segments.close()
-    assert len(told) == n_windows < len(long) / SAMPLE_RATE_HZ / 9
+    assert len(reports) == n_windows < len(long) / SAMPLE_RATE_HZ / 9
 
 
 def test_unreadable_file_fails_at_the_first_segment(micro: Transcriber) -> None:
@@ -113,15 +123,15 @@ def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
 
 
 def test_transcribe_many_calls_progress(micro: Transcriber) -> None:
-    told: list[tuple[float, float | None]] = []
+    reports: list[tuple[float, float | None]] = []
     silence = np.zeros(SAMPLE_RATE_HZ * 12, np.float32)
     everything = LongOptions(skip_silence=False)
     list(
         micro.transcribe_many(
-            [silence], OPTIONS, lambda *done: told.append(done), long=everything
+            [silence], OPTIONS, lambda *done: reports.append(done), long=everything
         )
     )
-    assert told[-1] == (12.0, 12.0)
+    assert reports[-1] == (12.0, 12.0)
 
 
 def test_transcribe_reaches_the_graph_in_nine_frames(
@@ -198,16 +208,16 @@ CONSECUTIVE = replace(EVERYTHING, strategy="consecutive")
 
 
 def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None:
-    found = transcriber.transcribe(
+    transcript = transcriber.transcribe(
         noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE
     )
-    assert found.duration_s == 2.5
-    assert found.task == "transcribe"
-    assert found.language == next(iter(found.language_probs))
-    assert len(found.segments) == 3, "each window has 1 s of audio"
-    assert found.settings.reasons == ("made up",)
-    assert found.timings.total_ms > 0
-    assert found.timings.load_ms > 0, "how long it took to open the parts"
+    assert transcript.duration_s == 2.5
+    assert transcript.task == "transcribe"
+    assert transcript.language == next(iter(transcript.language_probs))
+    assert len(transcript.segments) == 3, "each window has 1 s of audio"
+    assert transcript.settings.reasons == ("made up",)
+    assert transcript.timings.total_ms > 0
+    assert transcript.timings.load_ms > 0, "how long it took to open the parts"
     options = DecodingOptions(language="de", task="translate")
     german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
     assert german.language == "de"
@@ -221,14 +231,14 @@ def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
     english = DecodingOptions("en")
     segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
     assert list(segments)
-    (one,) = transcriber.transcribe_many(
+    (listed,) = transcriber.transcribe_many(
         [half], english, sample_rate=8000, long=EVERYTHING
     )
-    assert isinstance(one, Transcript)
+    assert isinstance(listed, Transcript)
     whole = transcriber.transcribe(half, english, sample_rate=8000, long=EVERYTHING)
-    assert [found.duration_s for found in (segments.transcript, one, whole)] == [
-        1.0
-    ] * 3
+    assert [
+        transcript.duration_s for transcript in (segments.transcript, listed, whole)
+    ] == [1.0] * 3
 
 
 @pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
@@ -245,8 +255,8 @@ def test_timestamps_end_with_the_encoder_s_window(window_s: float, first: int) -
     with Transcriber(Levels(), Late(), TOKENIZER, plan) as late:
         limits = TokenLimits(max_per_second=None)  # words behind the first time
         options = DecodingOptions("en", timestamps=True, limits=limits)
-        found = late.transcribe(noise(0.04), options, long=EVERYTHING)
-    assert found.segments[0].tokens[0] == first
+        transcript = late.transcribe(noise(0.04), options, long=EVERYTHING)
+    assert transcript.segments[0].tokens[0] == first
 
 
 def test_recordings_of_a_run_share_turns(
@@ -321,9 +331,9 @@ def test_batch_time_is_shared_by_its_recordings(transcriber: Transcriber) -> Non
     many = list(
         transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2)
     )
-    one, other = (found.timings for found in many)  # type: ignore[union-attr]
-    assert one.encode_ms == other.encode_ms > 0
-    assert one.decode_ms == other.decode_ms <= one.total_ms
+    first, second = (transcript.timings for transcript in many)  # type: ignore[union-attr]
+    assert first.encode_ms == second.encode_ms > 0
+    assert first.decode_ms == second.decode_ms <= first.total_ms
 
 
 def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
@@ -345,12 +355,14 @@ def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
 
 Call = Callable[..., object]
 CALLS: dict[str, Callable[[Transcriber], Call]] = {
-    "transcribe": lambda own: own.transcribe,
-    "segments": lambda own: (
-        lambda audio, *rest, **named: list(own.segments(audio, *rest, **named))
+    "transcribe": lambda transcriber: transcriber.transcribe,
+    "segments": lambda transcriber: (
+        lambda audio, *rest, **named: list(transcriber.segments(audio, *rest, **named))
     ),
-    "transcribe_many": lambda own: (
-        lambda audio, *rest, **named: list(own.transcribe_many([audio], *rest, **named))
+    "transcribe_many": lambda transcriber: (
+        lambda audio, *rest, **named: list(
+            transcriber.transcribe_many([audio], *rest, **named)
+        )
     ),
 }
 
@@ -363,15 +375,17 @@ def test_transcriber_methods_all_call_progress(
 ) -> None:
     """To a function, or else to the log; without options of their own."""
     transcribe = call(transcriber)
-    told: list[tuple[float, float | None]] = []
+    reports: list[tuple[float, float | None]] = []
     with caplog.at_level("INFO", "whisper_hailo"):
-        transcribe(noise(0.5), None, lambda *done: told.append(done), long=EVERYTHING)
-        assert told == [(0.5, 0.5)]
+        transcribe(
+            noise(0.5), None, lambda *done: reports.append(done), long=EVERYTHING
+        )
+        assert reports == [(0.5, 0.5)]
         transcribe(noise(0.5), long=EVERYTHING)
         assert caplog.messages == []
         transcribe(noise(0.5), long=EVERYTHING, log_progress=True)
     assert caplog.messages == ["0 s of 0 s"]
-    assert len(told) == 1
+    assert len(reports) == 1
 
 
 def test_encode_ahead_off_uses_one_thread(transcriber: Transcriber) -> None:
@@ -384,10 +398,10 @@ def test_encode_ahead_off_uses_one_thread(transcriber: Transcriber) -> None:
 
     for ahead in (True, False):
         threads: set[threading.Thread] = set()
-        own = replace(transcriber, encoder=Placed(), encode_ahead=ahead)
-        for one in (own, replace(own)):
+        placed = replace(transcriber, encoder=Placed(), encode_ahead=ahead)
+        for copy in (placed, replace(placed)):
             threads.clear()
-            one.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
+            copy.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
             assert (threads == {threading.current_thread()}) is not ahead
 
 
@@ -408,11 +422,11 @@ def test_load_ms_is_that_of_the_last_open(
 ) -> None:
     """By a clock that goes on by 2 s while it is loaded."""
     times = iter(range(0, 99, 2))
-    own = Transcriber(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2))
+    toy = Transcriber(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2))
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(times))
     for _ in range(2):
-        with own:
-            run = TranscriptionRun(own, DecodingOptions("en"))
+        with toy:
+            run = TranscriptionRun(toy, DecodingOptions("en"))
     recording = run.recording(noise(0.5))
     with recording:
         assert run.transcript(recording).timings.load_ms == 2000.0
@@ -438,17 +452,17 @@ class Counted(Closing):
 
 def test_open_loads_once_for_all_threads_until_close() -> None:
     encoder: Any = Counted()
-    own = Transcriber(encoder, Open(), TOKENIZER, WindowPlan.make(TINY, 2))
-    threads = [threading.Thread(target=own.open) for _ in range(4)]
+    toy = Transcriber(encoder, Open(), TOKENIZER, WindowPlan.make(TINY, 2))
+    threads = [threading.Thread(target=toy.open) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert encoder.n_opened == 1
     assert encoder.n_closed == 0
-    own.close()
-    own.close()
-    with own:
+    toy.close()
+    toy.close()
+    with toy:
         pass
     assert encoder.n_opened == 2
     assert encoder.n_closed == 2

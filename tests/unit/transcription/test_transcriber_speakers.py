@@ -64,15 +64,15 @@ def test_merge_speaker_kwargs_refuses_other_values(value: object) -> None:
 
 def _attributions(monkeypatch: pytest.MonkeyPatch) -> list[SpeakerAttribution]:
     """Return what segments are given to speakers with, as it is made."""
-    found = []
+    attributions = []
     find = SpeakerFinder.find
 
     def keep(*given: object, **named: object) -> SpeakerAttribution:
-        found.append(find(*given, **named))  # type: ignore[arg-type]
-        return found[-1]
+        attributions.append(find(*given, **named))  # type: ignore[arg-type]
+        return attributions[-1]
 
     monkeypatch.setattr(SpeakerFinder, "find", keep)
-    return found
+    return attributions
 
 
 def test_transcribe_finds_speakers_of_any_source(
@@ -82,7 +82,7 @@ def test_transcribe_finds_speakers_of_any_source(
     soundfile.write(
         path, np.stack([_TALK, _TALK], axis=1), SAMPLE_RATE_HZ, subtype="FLOAT"
     )
-    found = _attributions(monkeypatch)
+    attributions = _attributions(monkeypatch)
     sources = [
         path,
         str(path),
@@ -93,10 +93,10 @@ def test_transcribe_finds_speakers_of_any_source(
     for source in sources:
         transcript = micro.transcribe(source, speakers=True, speaker_names="Anna")
         assert transcript.duration_s == pytest.approx(8.5, abs=0.01)
-    assert len(found) == len(sources)
+    assert len(attributions) == len(sources)
     segment = Segment(0, 8.5, "a b", (), 0.0, 0.0)
     words = (Word(1, 2, " a", 1.0), Word(6, 7, " b", 1.0))
-    for attribution in found:
+    for attribution in attributions:
         parts = attribution.attribute(replace(segment, words=words))
         assert [part.speaker for part in parts] == ["Anna", 1]
 
@@ -104,9 +104,9 @@ def test_transcribe_finds_speakers_of_any_source(
 def test_transcribe_many_finds_speakers_of_each(
     micro: Transcriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = _attributions(monkeypatch)
+    attributions = _attributions(monkeypatch)
     list(micro.transcribe_many([_TALK, _TALK], speakers=2))
-    assert len(found) == 2
+    assert len(attributions) == 2
 
 
 def test_transcribe_speakers_gives_words_their_speaker(micro: Transcriber) -> None:

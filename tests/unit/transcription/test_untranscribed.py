@@ -66,18 +66,18 @@ def test_window_without_text_reports_all_of_its_speech(
     made_up: bool, reason: str
 ) -> None:
     decoded = replace(EMPTY, made_up=made_up)
-    (found,) = find(make_audio((1, 4)), start_s=20.0, decoded=decoded, likely="fr")
-    assert found.reason == reason
-    assert found.language == "fr"
-    assert found.start_s == pytest.approx(21.0, abs=0.05)
-    assert found.end_s == pytest.approx(24.0, abs=0.05)
+    (stretch,) = find(make_audio((1, 4)), start_s=20.0, decoded=decoded, likely="fr")
+    assert stretch.reason == reason
+    assert stretch.language == "fr"
+    assert stretch.start_s == pytest.approx(21.0, abs=0.05)
+    assert stretch.end_s == pytest.approx(24.0, abs=0.05)
 
 
 def test_window_with_text_reports_what_it_leaves_out() -> None:
-    (found,) = find(make_audio((0, 1), (3, 5)), make_segment(0.0, 1.0), likely="en")
-    assert found.reason == LEFT_OUT
-    assert found.language == ""
-    assert found.start_s == pytest.approx(3.0, abs=0.05)
+    (stretch,) = find(make_audio((0, 1), (3, 5)), make_segment(0.0, 1.0), likely="en")
+    assert stretch.reason == LEFT_OUT
+    assert stretch.language == ""
+    assert stretch.start_s == pytest.approx(3.0, abs=0.05)
 
 
 @pytest.mark.parametrize(

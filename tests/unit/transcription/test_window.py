@@ -85,10 +85,10 @@ def test_mel_of_trimmed_window_is_that_of_it_alone(
     noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE_HZ).astype(np.float32)
     batch = [noise, noise[:8_100] / 1000]
     stages.encode([WindowRequest(Window(audio, 0.0), Context("en")) for audio in batch])
-    for (own,), audio in zip(ears.heard, batch, strict=True):
+    for (mel,), audio in zip(ears.heard, batch, strict=True):
         whole = np.zeros(seconds * SAMPLE_RATE_HZ, np.float32)
         whole[: audio.size] = audio
-        np.testing.assert_array_equal(own, log_mel(whole, n_mels))
+        np.testing.assert_array_equal(mel, log_mel(whole, n_mels))
 
 
 def test_trim_of_full_window_changes_nothing(
@@ -129,7 +129,7 @@ def test_features_of_trimmed_windows_are_padded() -> None:
     stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window=True))  # type: ignore[arg-type]
     batch = [np.ones(seconds * SAMPLE_RATE_HZ, np.float32) for seconds in (2, 1)]
     encoded = stages.encode(
-        [WindowRequest(Window(one, 0.0), Context("en")) for one in batch]
+        [WindowRequest(Window(audio, 0.0), Context("en")) for audio in batch]
     )
     assert encoded.features is not None
     assert encoded.n_positions is not None

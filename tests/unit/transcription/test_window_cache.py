@@ -64,7 +64,7 @@ def test_window_key_depends_on_audio_place_and_prompt() -> None:
         request(context=Context("en", (7, 9))),
         request(context=Context("en")),
     ]
-    assert len({window_key(one) for one in different}) == len(different)
+    assert len({window_key(entry) for entry in different}) == len(different)
     assert window_key(request()) == window_key(
         request(context=Context("de", (7, 8), n_windows=9))
     )
@@ -72,8 +72,8 @@ def test_window_key_depends_on_audio_place_and_prompt() -> None:
 
 def test_window_key_without_sequence_ignores_previous_text() -> None:
     """It is not shown to them, whatever came of other windows meanwhile."""
-    shown, other = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
-    assert window_key(request(context=shown)) == window_key(request(context=other))
+    first, second = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
+    assert window_key(request(context=first)) == window_key(request(context=second))
 
 
 RESULT = WindowResult(
@@ -90,8 +90,8 @@ RESULT = WindowResult(
 
 def test_cached_window_gives_its_result_again() -> None:
     context = Context("auto", language_probs={"de": 0.9})
-    known = CachedWindow.of(request(context=context), RESULT)
-    again = known.again(request(context=Context("auto")))
+    entry = CachedWindow.of(request(context=context), RESULT)
+    again = entry.again(request(context=Context("auto")))
     assert again.window.audio is AUDIO
     assert replace(again, window=RESULT.window) == RESULT
 
@@ -118,7 +118,7 @@ class Known(dict[str, CachedWindow]):
         return self.get(key)
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
-        self.update({one.key: one for one in batch})
+        self.update({entry.key: entry for entry in batch})
 
 
 @pytest.mark.parametrize("kind", [Encoder, Chip])
@@ -149,18 +149,18 @@ def test_cached_windows_go_through_no_stage(kind: type[Encoder]) -> None:
 def test_remember_of_infinite_number_writes_nothing(tmp_path: Path) -> None:
     """JSON has no such numbers: a run that goes on decodes that window again."""
     path = tmp_path / "j.jsonl"
-    known = CachedWindow.of(request(), RESULT)
-    broken = replace(known, key="broken", advance_s=math.nan)
+    entry = CachedWindow.of(request(), RESULT)
+    broken = replace(entry, key="broken", advance_s=math.nan)
     with WindowCache(path, "a", go_on=True) as cache:
         cache.remember([broken])
         assert not path.exists()
         for key in ("first", "second"):
-            cache.remember([replace(known, key=key)])
+            cache.remember([replace(entry, key=key)])
         cache.remember([broken])
     with WindowCache(path, "a", go_on=True) as cache:
         assert cache.kept
         assert cache.known_s == 3.6
-        assert cache.recall("second") == replace(known, key="second")
+        assert cache.recall("second") == replace(entry, key="second")
         assert cache.recall("broken") is None
 
 
@@ -171,28 +171,30 @@ def test_remember_syncs_the_file(
     flushed: list[int] = []
     path = tmp_path / "j.jsonl"
     monkeypatch.setattr("os.fsync", lambda _: flushed.append(path.stat().st_size))
-    known = CachedWindow.of(request(), RESULT)
+    entry = CachedWindow.of(request(), RESULT)
     sizes = []
     with WindowCache(path, "a", go_on=True) as cache:
         for key in ("first", "second", "third"):
-            cache.remember([replace(known, key=key)])
+            cache.remember([replace(entry, key=key)])
             sizes.append(path.stat().st_size)
     assert flushed == sizes[1:]
     with WindowCache(path, "a", go_on=True) as cache:
-        cache.remember([replace(known, key="fourth")])
+        cache.remember([replace(entry, key="fourth")])
     assert len(flushed) == 3, "what is gone on with is flushed at once"
 
 
-@pytest.mark.parametrize(("told", "language"), [("auto", "de"), ("fr", "fr")])
-def test_cached_window_restores_the_language(told: str, language: str) -> None:
-    known = CachedWindow.of(
+@pytest.mark.parametrize(("asked_language", "language"), [("auto", "de"), ("fr", "fr")])
+def test_cached_window_restores_the_language(
+    asked_language: str, language: str
+) -> None:
+    entry = CachedWindow.of(
         request(context=Context("de", language_probs={"de": 0.9})), RESULT
     )
-    context = Context(told)
-    known.again(request(context=context))
+    context = Context(asked_language)
+    entry.again(request(context=context))
     assert context.language == language
     assert context.n_windows == 1
-    assert context.language_probs == ({"de": 0.9} if told == "auto" else {})
+    assert context.language_probs == ({"de": 0.9} if asked_language == "auto" else {})
 
 
 def known(key: str, *ends_s: float) -> CachedWindow:
@@ -368,12 +370,12 @@ def test_truncated_line_ends_the_cache(
     header, first, second, *others = lines(path)
     assert others
     for torn in (second[:-9], second[:-1], b"{}\n" + second):
-        left = header + first + torn
-        path.write_bytes(left)
+        content = header + first + torn
+        path.write_bytes(content)
         with WindowCache(path, "a", go_on=True) as cache:
             again, encoder = watched(micro_of_10_s)
-            found = again.segments(long, PLAIN, **arguments, cache=cache)
-            assert [s.text for s in found] == [s.text for s in straight.segments]
+            segments = again.segments(long, PLAIN, **arguments, cache=cache)
+            assert [s.text for s in segments] == [s.text for s in straight.segments]
         assert len(encoder.shapes) == len(others) + 1
         assert lines(path)[:2] == [header, first]
         assert [json.loads(line) for line in lines(path)]
@@ -410,14 +412,14 @@ def test_removed_cache_leaves_no_file(
 
 
 def test_identity_differs_with_options_and_model(micro_of_10_s: Transcriber) -> None:
-    own = micro_of_10_s.identity(PLAIN)
-    assert own == micro_of_10_s.identity(DecodingOptions(), LongOptions())
+    identity = micro_of_10_s.identity(PLAIN)
+    assert identity == micro_of_10_s.identity(DecodingOptions(), LongOptions())
     others = {
         micro_of_10_s.identity(DecodingOptions(language="de")),
         micro_of_10_s.identity(PLAIN, LongOptions(overlap_s=3)),
         micro_of_10_s.identity(PLAIN, batch_size=1),
     }
-    assert own not in others
+    assert identity not in others
     assert len(others) == 3
 
 

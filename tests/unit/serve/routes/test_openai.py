@@ -87,7 +87,7 @@ def test_verbose_json_granularities_are_honoured(
 
 def test_verbose_json_fields_are_those_of_the_schema(web: TestClient) -> None:
     answer = transcribe(web, response_format="verbose_json").json()
-    known = json_schema()["$defs"]["transcript"]["properties"]
+    properties = json_schema()["$defs"]["transcript"]["properties"]
     names = {
         "task",
         "language",
@@ -98,9 +98,9 @@ def test_verbose_json_fields_are_those_of_the_schema(web: TestClient) -> None:
         "untranscribed",
     }
     assert set(answer) - {"usage"} == names
-    assert set(answer) - {"usage"} <= set(known)
+    assert set(answer) - {"usage"} <= set(properties)
     assert not list(
-        Draft202012Validator(known["segments"]).iter_errors(answer["segments"])
+        Draft202012Validator(properties["segments"]).iter_errors(answer["segments"])
     )
 
 

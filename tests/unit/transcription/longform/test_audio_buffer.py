@@ -36,56 +36,56 @@ def test_read_forwards_equals_a_slice(seed: int) -> None:
     sizes = rng.integers(1, 9, 12).tolist()
     total = sum(sizes)
     start = 0
-    own, _ = feed(*sizes)
+    buffer, _ = feed(*sizes)
     while start < total + 5:
         n_samples = int(rng.integers(0, 12))
         expected = list(range(total))[start : start + n_samples]
-        assert own.read(start, n_samples).tolist() == expected
+        assert buffer.read(start, n_samples).tolist() == expected
         start += int(rng.integers(0, 15))
 
 
 def test_read_takes_no_more_blocks_than_needed() -> None:
-    own, stream = feed(4, 4, 4)
-    assert own.read(0, 4).size == 4
+    buffer, stream = feed(4, 4, 4)
+    assert buffer.read(0, 4).size == 4
     assert stream.given == 4
-    assert own.reaches(3)
+    assert buffer.reaches(3)
     assert stream.given == 4
-    assert own.reaches(4)
+    assert buffer.reaches(4)
     assert stream.given == 8
-    assert own.n_samples == 8
-    assert not own.reaches(12)
-    assert own.read(9, 9).tolist() == [9, 10, 11]
+    assert buffer.n_samples == 8
+    assert not buffer.reaches(12)
+    assert buffer.read(9, 9).tolist() == [9, 10, 11]
 
 
 def test_forget_reads_no_further_than_the_position() -> None:
-    own, stream = feed(*[1] * 9)
-    assert own.read(3, 0).size == 0
+    buffer, stream = feed(*[1] * 9)
+    assert buffer.read(3, 0).size == 0
     assert stream.given == 3
-    assert own.read(5, 1).tolist() == [5]
+    assert buffer.read(5, 1).tolist() == [5]
     assert stream.given == 6
 
 
 def test_read_drops_what_lies_before() -> None:
-    own, _ = feed(4, 4, 4)
-    first = own.read(0, 4)
-    assert own.read(2, 4).tolist() == [2, 3, 4, 5]
+    buffer, _ = feed(4, 4, 4)
+    first = buffer.read(0, 4)
+    assert buffer.read(2, 4).tolist() == [2, 3, 4, 5]
     assert first.tolist() == [0, 1, 2, 3]
     first[:] = 0
-    assert own.n_held == 6, "from position 2 on"
-    own.drain()
-    assert own.n_samples == 12
-    assert own.n_held == 0
-    assert own.duration_s == 12 / SAMPLE_RATE_HZ
+    assert buffer.n_held == 6, "from position 2 on"
+    buffer.drain()
+    assert buffer.n_samples == 12
+    assert buffer.n_held == 0
+    assert buffer.duration_s == 12 / SAMPLE_RATE_HZ
 
 
 def test_forget_holds_one_block_at_most() -> None:
-    own, stream = feed(*[4] * 9)
-    assert own.read(30, 2).tolist() == [30, 31]
-    assert own.n_held == 2
+    buffer, stream = feed(*[4] * 9)
+    assert buffer.read(30, 2).tolist() == [30, 31]
+    assert buffer.n_held == 2
     assert stream.given == 32
-    assert own.read(99, 2).size == 0
-    assert own.n_samples == 36
-    assert not own.reaches(36)
+    assert buffer.read(99, 2).size == 0
+    assert buffer.n_samples == 36
+    assert not buffer.reaches(36)
 
 
 def test_read_across_blocks_is_seamless() -> None:

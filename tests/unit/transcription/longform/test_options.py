@@ -56,9 +56,9 @@ def test_long_options_refuse_impossible_overlap(overlap_s: float) -> None:
 
 
 def test_long_options_defaults() -> None:
-    told = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
-    told = replace(told, skip_silence=True, speech_pad_s=0.2, trim_window=None)
-    assert LongOptions() == told
+    defaults = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
+    defaults = replace(defaults, skip_silence=True, speech_pad_s=0.2, trim_window=None)
+    assert LongOptions() == defaults
 
 
 @pytest.mark.parametrize(

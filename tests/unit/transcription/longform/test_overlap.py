@@ -28,7 +28,7 @@ def words(*said: Said) -> list[Word]:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "kept"),
+    ("left", "right", "expected_words"),
     [
         pytest.param(
             [(43.92, 44.0, " tre")],
@@ -73,12 +73,12 @@ def words(*said: Said) -> list[Word]:
     ],
 )
 def test_splice_of_random_words_keeps_each_once(
-    left: list[Said], right: list[Said], kept: list[str]
+    left: list[Said], right: list[Said], expected_words: list[str]
 ) -> None:
     before = words(*left)
     after = words(*right)
     n_left, n_right = find_splice_point(before, after, 42.0, 44.0)
-    assert [word.text for word in before[:n_left] + after[n_right:]] == kept
+    assert [word.text for word in before[:n_left] + after[n_right:]] == expected_words
 
 
 OVERLAP = (42.0, 44.0)
@@ -130,15 +130,15 @@ def test_splice_pairs_words_by_text_and_time(
 
 def test_splice_compares_letters_without_marks() -> None:
     # Behind each other: one by its text alone.
-    apart: list[Said] = [(42.42, 42.62, " tree")]
-    assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
-    assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
+    shifted: list[Said] = [(42.42, 42.62, " tree")]
+    assert at_seam([(42.1, 42.3, " Tree,")], shifted) == (1, 1)
+    assert at_seam([(42.1, 42.3, " trees")], shifted) == (1, 0)
 
 
 def test_splice_compares_lone_marks() -> None:
-    apart: list[Said] = [(42.42, 42.62, "…")]
-    assert at_seam([(42.1, 42.3, " …")], apart) == (1, 1)
-    assert at_seam([(42.1, 42.3, " —")], apart) == (1, 0)
+    shifted: list[Said] = [(42.42, 42.62, "…")]
+    assert at_seam([(42.1, 42.3, " …")], shifted) == (1, 1)
+    assert at_seam([(42.1, 42.3, " —")], shifted) == (1, 0)
 
 
 def test_splice_pairs_two_words_in_a_row_by_text() -> None:
@@ -292,11 +292,13 @@ def test_match_in_order_finds_the_largest_sum() -> None:
         likeness = np.where(
             rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)) / 4, 0.0
         )
-        found = match_in_order(likeness.tolist())
-        assert all(likeness[pair] > 0 for pair in found)
-        assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
-        best = max(sum(likeness[pair] for pair in one) for one in pairings(n, m))
-        assert sum(likeness[pair] for pair in found) == best
+        pairs = match_in_order(likeness.tolist())
+        assert all(likeness[pair] > 0 for pair in pairs)
+        assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
+        best = max(
+            sum(likeness[pair] for pair in pairing) for pairing in pairings(n, m)
+        )
+        assert sum(likeness[pair] for pair in pairs) == best
 
 
 def test_match_in_order_of_nothing_is_empty() -> None:
@@ -350,8 +352,8 @@ def test_splice_ignores_words_1_s_before_the_overlap(
 @pytest.mark.parametrize("n_words", [1, 2, 3])
 def test_cut_segment_has_times_and_text_of_its_words(n_words: int) -> None:
     said = tuple(
-        Word(at, at + 0.5, f" {text}", 0.9, (10 * at, 10 * at + 1))
-        for at, text in enumerate(["one", "two", "three"], start=1)
+        Word(start_s, start_s + 0.5, f" {text}", 0.9, (10 * start_s, 10 * start_s + 1))
+        for start_s, text in enumerate(["one", "two", "three"], start=1)
     )[:n_words]
     whole = Segment(
         0.0, 9.0, "one two three four", tuple(range(99)), -0.3, 0.2, language="de"
@@ -446,8 +448,8 @@ def test_find_silence_needs_ten_quiet_frames(
     audio = steps(40, *pause_db)[: (80 + n_frames) * 320 + 319]
     quiet = loud(*[-40.0] * 30)  # early, so that it is no pause
     whole = np.concatenate([quiet, audio])
-    found = find_silence(whole, 30 * 320)
-    assert found == (None if expected is None else round((30 + expected) * 320))
+    silence = find_silence(whole, 30 * 320)
+    assert silence == (None if expected is None else round((30 + expected) * 320))
 
 
 @pytest.mark.parametrize(
@@ -518,20 +520,29 @@ def test_windows_search_pauses_in_the_last_three_seconds(
 def test_last_window_is_not_cut_at_a_pause(n_samples: int, n_windows: int) -> None:
     """Only where a whole frame follows does a window end in the pause before its end."""
     audio = talk((8.4, 8.8), seconds=20.0)
-    for found in (windows(audio[:n_samples]), windows(audio, (Clip(0, n_samples),))):
-        assert len(found) == n_windows
-        assert found[0].end_s == pytest.approx(9.0 if n_windows == 1 else 8.6, abs=0.02)
-        assert found[-1].end_s == pytest.approx(n_samples // 160 * 160 / SAMPLE_RATE_HZ)
-        assert not any(window.needs_words for window in found), "a pause parts them"
+    for cut_windows in (
+        windows(audio[:n_samples]),
+        windows(audio, (Clip(0, n_samples),)),
+    ):
+        assert len(cut_windows) == n_windows
+        assert cut_windows[0].end_s == pytest.approx(
+            9.0 if n_windows == 1 else 8.6, abs=0.02
+        )
+        assert cut_windows[-1].end_s == pytest.approx(
+            n_samples // 160 * 160 / SAMPLE_RATE_HZ
+        )
+        assert not any(window.needs_words for window in cut_windows), (
+            "a pause parts them"
+        )
 
 
 def test_first_window_of_a_clip_shares_nothing() -> None:
     clips = (Clip(0, 160_000), Clip(170_000, 330_000))
     steady = 0.1 * np.random.default_rng(0).standard_normal(340_000).astype(np.float32)
-    found = windows(steady, clips)
-    starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in found]
+    cut_windows = windows(steady, clips)
+    starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in cut_windows]
     assert starts == [0, 112_000, 170_000, 282_000]
-    assert [window.needs_words for window in found] == [True] * 4
+    assert [window.needs_words for window in cut_windows] == [True] * 4
     short = windows(steady, (Clip(0, 1), Clip(5, 6)))
     assert [(window.audio.size, window.needs_words) for window in short] == [
         (1, False)

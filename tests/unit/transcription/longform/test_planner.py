@@ -110,12 +110,12 @@ def speeches(draw: st.DrawFn) -> list[Word]:
     every = ["the", "a", "cat", "dog", "tree", "very", "no", "yes", "runs"]
     vocabulary = st.sampled_from(every[: draw(st.sampled_from([3, 9]))])
     words = []
-    at = 0.0
+    time_s = 0.0
     for _ in range(draw(st.integers(0, 40))):
-        at += draw(st.sampled_from([0.02, 0.05, 0.1, 0.4, 3.0]))
+        time_s += draw(st.sampled_from([0.02, 0.05, 0.1, 0.4, 3.0]))
         length = draw(st.floats(0.15, 0.7))
-        words.append(Word(at, at + length, " " + draw(vocabulary), 0.9))
-        at += length
+        words.append(Word(time_s, time_s + length, " " + draw(vocabulary), 0.9))
+        time_s += length
     return words
 
 
@@ -166,8 +166,10 @@ def test_overlap_planner_keeps_each_word_once(
     plan = OverlapPlanner(feed, WHOLE, PLAN, 2.0)
     segments: list[Segment] = []
     for window in plan.windows():
-        own = listen(words, window, jitter)
-        segments += plan.take(heard(window, (segment(own),) if own else ()))
+        window_words = listen(words, window, jitter)
+        segments += plan.take(
+            heard(window, (segment(window_words),) if window_words else ())
+        )
     segments += plan.finish()
     said = [word.text for part in segments for word in part.words]
     assert said == [word.text for word in words]
@@ -199,8 +201,8 @@ def test_seam_within_later_segment_keeps_its_rest() -> None:
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     assert plan.take(heard(first_window, (segment(at_end),))) == []
     parts = (segment(at_end[:1]), segment([at_end[1], *behind]))
-    (kept,) = plan.take(heard(second_window, parts))
-    assert kept.text == "a b"
+    (taken,) = plan.take(heard(second_window, parts))
+    assert taken.text == "a b"
     (rest,) = plan.finish()
     assert rest.text == "c d"
     assert rest.start_s == 9.5
@@ -260,8 +262,8 @@ def test_seam_within_earlier_segment_keeps_its_start() -> None:
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
     plan.take(heard(first_window, parts))
-    kept = plan.take(heard(second_window, (segment(shared),)))
-    assert [part.text for part in kept] == ["x", "y"]
+    taken = plan.take(heard(second_window, (segment(shared),)))
+    assert [part.text for part in taken] == ["x", "y"]
     assert [part.text for part in plan.finish()] == ["a b"]
 
 
@@ -283,10 +285,10 @@ def test_equal_words_around_a_pause_are_both_kept() -> None:
     plan.take(
         heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),))
     )
-    kept = plan.take(
+    taken = plan.take(
         heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),))
     )
-    assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
+    assert [part.text for part in (*taken, *plan.finish())] == ["no", "no"]
 
 
 def test_buffer_holds_no_more_than_it_is_asked_for() -> None:
@@ -296,8 +298,8 @@ def test_buffer_holds_no_more_than_it_is_asked_for() -> None:
 
     feed = AudioBuffer(endless())
     largest = 0
-    for at in range(0, 36_000 * 16_000, 144_000):
-        feed.read(at, 144_000)
+    for start in range(0, 36_000 * 16_000, 144_000):
+        feed.read(start, 144_000)
         largest = max(largest, feed.n_held)
     assert largest < 200_000
     feed.drain()

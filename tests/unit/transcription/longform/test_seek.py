@@ -109,7 +109,10 @@ def test_segments_of_no_length_are_dropped() -> None:
     plan = seeking()
     window = next(plan.windows())
     taken = plan.take(heard(window, (1.0, 2.0), (2.0, 2.0), (2.0, 3.0)))
-    assert [(one.start_s, one.end_s) for one in taken] == [(1.0, 2.0), (2.0, 3.0)]
+    assert [(segment.start_s, segment.end_s) for segment in taken] == [
+        (1.0, 2.0),
+        (2.0, 3.0),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -147,15 +150,18 @@ def odd(window: Window, *at_s: float, text: tuple[float, ...] = ()) -> WindowRes
     """Segments of one improbable word of half a second each, then of one that was said."""
     segments = tuple(
         Segment(
-            at,
-            at + 0.5,
+            start_s,
+            start_s + 0.5,
             "w",
             (1,),
             -0.1,
             0.0,
-            words=(Word(at, at + 0.5, " w", p, (1,)),),
+            words=(Word(start_s, start_s + 0.5, " w", p, (1,)),),
         )
-        for at, p in [*((one, 0.05) for one in at_s), *((one, 0.9) for one in text)]
+        for start_s, p in [
+            *((time_s, 0.05) for time_s in at_s),
+            *((time_s, 0.9) for time_s in text),
+        ]
     )
     return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, 9.0)
 
@@ -174,12 +180,12 @@ def test_clips_of_a_frame_or_less(
     clips: tuple[Clip, ...], expected: list[tuple[float, int]]
 ) -> None:
     plan = seeking(clips=clips)
-    found = []
+    cut_windows = []
     for window in plan.windows():
         assert not window.needs_words
-        found.append((window.start_s, window.audio.size))
+        cut_windows.append((window.start_s, window.audio.size))
         plan.take(heard(window, advance_s=0.0))
-    assert found == expected
+    assert cut_windows == expected
 
 
 def test_empty_recording_has_no_window() -> None:
@@ -194,12 +200,12 @@ BEGIN = 1000
 def utterances(draw: st.DrawFn) -> list[tuple[float, float]]:
     """Starts and ends on the grid of the timestamps; each fits a window that begins before it."""
     result = []
-    at = 0
+    start = 0
     for _ in range(draw(st.integers(0, 25))):
-        at += draw(st.integers(0, 250))
-        end = at + draw(st.integers(5, 190))
-        result.append((at * 0.02, end * 0.02))
-        at = end
+        start += draw(st.integers(0, 250))
+        end = start + draw(st.integers(5, 190))
+        result.append((start * 0.02, end * 0.02))
+        start = end
     return result
 
 
@@ -262,7 +268,9 @@ FULL_S = 30.0
 
 def said(*at_s: float, probability: float = 0.9, length_s: float = 0.4) -> Segment:
     """A segment of words that begin at these times."""
-    words = tuple(Word(at, at + length_s, " word", probability) for at in at_s)
+    words = tuple(
+        Word(start_s, start_s + length_s, " word", probability) for start_s in at_s
+    )
     text = "".join(word.text for word in words)
     return Segment(at_s[0], words[-1].end_s, text, (), -0.1, 0.0, words=words)
 

@@ -35,9 +35,9 @@ def test_stretch_with_padding_fits_a_window(n_spoken: int, pad_s: float) -> None
     """However short the pauses are that end a stretch; nothing of the speech is lost."""
     frames = [0.05] * 60 + [0.9] * n_spoken + [0.05] * 60
     options = LongOptions(min_silence_s=0.0, speech_pad_s=pad_s)
-    found = windows(frames, options)
-    assert all(window.audio.size <= PLAN.content_samples for window in found)
-    heard = np.concatenate([window.audio for window in found])
+    cut_windows = windows(frames, options)
+    assert all(window.audio.size <= PLAN.content_samples for window in cut_windows)
+    heard = np.concatenate([window.audio for window in cut_windows])
     assert np.array_equal(heard, np.arange(heard[0], heard[-1] + 1)), "in one piece"
     assert heard[0] <= 60 * FRAME
     assert heard[-1] >= (60 + n_spoken) * FRAME - 1
@@ -71,11 +71,13 @@ def test_stretches_with_meeting_padding_share_no_sample() -> None:
 def test_window_takes_stretches_until_full() -> None:
     """Each is 60 frames and 0.4 s, 37,120 samples: three are 111,360 of 144,000."""
     frames = ([0.05] * 40 + [0.9] * 60) * 4 + [0.05] * 40
-    found = windows(frames, LongOptions())
-    assert [len(window.pieces) for window in found] == [3, 1]
-    assert [piece.at_s for piece in found[0].pieces] == pytest.approx([0.0, 2.32, 4.64])
-    assert [window.start_s for window in found] == [
-        window.pieces[0].start_s for window in found
+    cut_windows = windows(frames, LongOptions())
+    assert [len(window.pieces) for window in cut_windows] == [3, 1]
+    assert [piece.at_s for piece in cut_windows[0].pieces] == pytest.approx(
+        [0.0, 2.32, 4.64]
+    )
+    assert [window.start_s for window in cut_windows] == [
+        window.pieces[0].start_s for window in cut_windows
     ]
 
 
@@ -152,7 +154,7 @@ def test_detector_sees_nothing_behind_a_clip(end: int | None, n_frames: int) -> 
         feed_of(ramp(10 * FRAME)), clips, PLAN, LongOptions(), Counting([0.9] * 99)
     )
     (window,) = plan.windows()
-    assert asked == [FRAME * at for at in range(1, n_frames + 1)]
+    assert asked == [FRAME * index for index in range(1, n_frames + 1)]
     assert window.audio.size == (9 * FRAME if end is None else end)
 
 
@@ -180,9 +182,9 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
     for window in plan.windows():
         assert window.audio.size <= PLAN.content_samples
         for piece in window.pieces:
-            at = round(piece.at_s * 16_000)
+            start = round(piece.at_s * 16_000)
             size = round(piece.duration_s * 16_000)
-            samples = window.audio[at : at + size]
+            samples = window.audio[start : start + size]
             assert samples[0] == round(piece.start_s * 16_000) > last
             last = samples[-1]
             seen[samples.astype(int)] += 1
@@ -230,7 +232,7 @@ def test_longest_stretch_leaves_room_for_padding() -> None:
     first, second = windows(frames, LongOptions())
     assert first.audio[[0, -1]].tolist() == [0, 268 * FRAME - 1]
     assert second.audio[0] == 268 * FRAME
-    assert [one.needs_words for one in (first, second)] == [False, False], (
+    assert [window.needs_words for window in (first, second)] == [False, False], (
         "they share nothing"
     )
 
@@ -240,8 +242,8 @@ def test_short_windows_hold_all_speech(window_s: float) -> None:
     frames = [0.05] * 5 + [0.9] * 10 + [0.05] * 5
     plan = WindowPlan(window_s, window_s / 2)
     options = LongOptions(speech_pad_s=0.2, min_silence_s=0.0)
-    held = np.concatenate(
+    packed = np.concatenate(
         [window.audio for window in windows(frames, options, plan=plan)]
     )
     before = plan.content_samples // 8
-    assert held.tolist() == list(range(5 * FRAME - before, 15 * FRAME))
+    assert packed.tolist() == list(range(5 * FRAME - before, 15 * FRAME))

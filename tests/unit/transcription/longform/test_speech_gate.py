@@ -25,11 +25,11 @@ from whisper_hailo_lab.clip_archives import unpack_clips
 
 def taken(plan: WindowPlanner) -> list[tuple[int, FloatArray]]:
     """Starts and audio of all windows; one that seeks begins where the one before was taken."""
-    found = []
+    windows = []
     for window in plan.windows():
         plan.take(heard(window))
-        found.append((round(window.start_s * SECOND), window.audio))
-    return found
+        windows.append((round(window.start_s * SECOND), window.audio))
+    return windows
 
 
 def windows_of(
@@ -171,15 +171,15 @@ def test_gated_windows_have_audio_of_exact_positions(name: str) -> None:
     """Noise, so that no two stretches are alike."""
     audio = sound((0.01, 13.3), (0.5, 6.0), (0.01, 25.0), (0.5, 12.0), (0.01, 9.0))
     audio = audio * (1 + 0.1 * np.random.default_rng(0).random(audio.size, np.float32))
-    found = windows_of(name, audio)
+    gated = windows_of(name, audio)
     inside = np.zeros(audio.size, bool)
-    for start, own in found:
-        np.testing.assert_array_equal(own, audio[start : start + own.size])
-        inside[start : start + own.size] = True
-    assert found[0][0] == pytest.approx(12.8 * SECOND, abs=FRAME_SAMPLES + 160)
+    for start, samples in gated:
+        np.testing.assert_array_equal(samples, audio[start : start + samples.size])
+        inside[start : start + samples.size] = True
+    assert gated[0][0] == pytest.approx(12.8 * SECOND, abs=FRAME_SAMPLES + 160)
     assert inside[audio > 0.1].all(), "all speech is in some window"
     assert not inside[24 * SECOND : 43 * SECOND].any(), "and silence in none"
-    assert len(found) <= 4
+    assert len(gated) <= 4
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -196,11 +196,11 @@ def test_windows_of_clips_end_with_them(name: str) -> None:
         Clip(15 * SECOND, 22 * SECOND),
         Clip(30 * SECOND, 33 * SECOND),
     )
-    (first, own), (second, other) = windows_of(name, audio, clips)
+    (first, first_audio), (second, second_audio) = windows_of(name, audio, clips)
     assert first == pytest.approx(19.5 * SECOND, abs=FRAME_SAMPLES + 160)
-    assert first + own.size == 22 * SECOND
+    assert first + first_audio.size == 22 * SECOND
     assert second == 30 * SECOND
-    assert other.size == 3 * SECOND
+    assert second_audio.size == 3 * SECOND
 
 
 def test_skip_silence_makes_the_gate() -> None:
@@ -222,7 +222,7 @@ def test_silero_finds_speech_behind_silence() -> None:
     )
     alone = SpeechGate(make_detector(), 0.35).find_start(feed_of(speech), 0)
     assert alone is not None
-    found = SpeechGate(make_detector(), 0.35).find_start(
+    start = SpeechGate(make_detector(), 0.35).find_start(
         feed_of(np.concatenate([hum, speech])), 0
     )
-    assert found == pytest.approx(10 * SECOND - SECOND // 2, abs=SECOND)
+    assert start == pytest.approx(10 * SECOND - SECOND // 2, abs=SECOND)

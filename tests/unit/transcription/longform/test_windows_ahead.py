@@ -45,7 +45,7 @@ def test_windows_come_in_order_and_the_audio_is_closed() -> None:
     audio = Audio()
     windows = (window(index) for index in range(3 * MAX_AHEAD))
     ahead = WindowsAhead(windows, audio.opened)
-    assert [one.start_s for one in ahead] == list(range(3 * MAX_AHEAD))
+    assert [item.start_s for item in ahead] == list(range(3 * MAX_AHEAD))
     assert audio.closed.is_set()
     assert ahead.is_ready
 
@@ -172,6 +172,8 @@ def test_windows_of_two_recordings_are_cut_in_turns() -> None:
             n_at_once -= 1
             yield window(index)
 
-    for ahead in [WindowsAhead(windows(), one.opened) for one in (first, second)]:
+    for ahead in [
+        WindowsAhead(windows(), recording.opened) for recording in (first, second)
+    ]:
         assert len(list(ahead)) == 20
     assert most == 1

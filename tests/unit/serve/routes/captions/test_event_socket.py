@@ -26,7 +26,10 @@ from whisper_hailo.serve.routes.captions.access import Access
 
 
 def test_event_socket_hello_has_version_and_rights() -> None:
-    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
+    with (
+        run_captions() as captions,
+        connect(captions.view, f"events?token={TOKEN}") as page,
+    ):
         hello = heard(page)
         snapshot = heard(page)
     assert hello["event"] == "hello"
@@ -39,8 +42,8 @@ def test_event_socket_hello_has_version_and_rights() -> None:
 def test_access_chosen_token_is_needed_for_everything() -> None:
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-    with run_captions(browser=BrowserSource()) as here:
-        with connect(here.view, "events") as stranger:
+    with run_captions(browser=BrowserSource()) as captions:
+        with connect(captions.view, "events") as stranger:
             assert heard(stranger)["may"] == []
             assert not ask(stranger, "clear")["ok"]
             stranger.send(json.dumps({"type": "token", "token": TOKEN}))
@@ -48,33 +51,33 @@ def test_access_chosen_token_is_needed_for_everything() -> None:
             assert heard(stranger)["event"] == "snapshot"
         for wrong in (TOKEN[:-1], TOKEN + "x", "é"):
             with (
-                connect(here.view, f"events?token={wrong}") as page,
+                connect(captions.view, f"events?token={wrong}") as page,
                 pytest.raises(ConnectionClosed, match="1008"),
             ):
                 page.recv()
             with (
                 pytest.raises(InvalidStatus, match="403"),
-                connect(here.view, f"audio?token={wrong}"),
+                connect(captions.view, f"audio?token={wrong}"),
             ):
                 pass
-        with pytest.raises(InvalidStatus, match="403"), connect(here.view, "audio"):
+        with pytest.raises(InvalidStatus, match="403"), connect(captions.view, "audio"):
             pass
-        with connect(here.view, f"audio?token={TOKEN}") as microphone:
+        with connect(captions.view, f"audio?token={TOKEN}") as microphone:
             assert microphone.recv() == "new"
 
 
 def test_access_generated_token_gives_control() -> None:
-    with run_captions(token=None, browser=BrowserSource()) as here:
-        with connect(here.view, "events") as page:
+    with run_captions(token=None, browser=BrowserSource()) as captions:
+        with connect(captions.view, "events") as page:
             assert heard(page)["may"] == ["look", "record"]
             refused = ask(page, "pause")
             assert not refused["ok"]
             assert "token" in refused["error"]
-            _, _, query = here.view.address_to_control.partition("?")
+            _, _, query = captions.view.address_to_control.partition("?")
             token = query.removeprefix("token=")
             page.send(json.dumps({"type": "token", "token": token}))
             assert until(page, "hello")["may"] == ["look", "record", "control"]
-        with connect(here.view, f"events?{query}") as page:
+        with connect(captions.view, f"events?{query}") as page:
             assert heard(page)["may"] == ["look", "record", "control"]
 
 
@@ -104,21 +107,24 @@ def test_access_by_host_gives_public_rights(host: str, *, free: bool) -> None:
 
 
 def test_pause_command_drops_audio_until_resume() -> None:
-    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
-        here.source.say(np.concatenate([speech([0, 1]), silence(0.3)]))
+    with (
+        run_captions() as captions,
+        connect(captions.view, f"events?token={TOKEN}") as page,
+    ):
+        captions.source.say(np.concatenate([speech([0, 1]), silence(0.3)]))
         assert ask(page, "pause")["ok"]
         assert ask(page, "pause")["ok"], "once more changes nothing"
         until(page, "away")
-        here.source.say(np.concatenate([speech([20, 21]), silence(0.3)]))
-        with connect(here.view, f"events?token={TOKEN}") as late:
+        captions.source.say(np.concatenate([speech([20, 21]), silence(0.3)]))
+        with connect(captions.view, f"events?token={TOKEN}") as late:
             heard(late)
             assert heard(late)["away"]["paused"] is True
         assert ask(page, "resume")["ok"]
         back = until(page, "back")
-        here.source.say(np.concatenate([speech([2, 3]), silence(0.3)]))
-    texts = [event.text for event in here.events if isinstance(event, Completed)]
+        captions.source.say(np.concatenate([speech([2, 3]), silence(0.3)]))
+    texts = [event.text for event in captions.events if isinstance(event, Completed)]
     assert texts == ["w0 w1", "w2 w3"]
-    (away,) = [event for event in here.events if isinstance(event, Away)]
+    (away,) = [event for event in captions.events if isinstance(event, Away)]
     assert away.paused
     assert away.why == "paused"
     assert back["paused"] is True
@@ -128,19 +134,19 @@ def test_pause_command_drops_audio_until_resume() -> None:
 
 def test_commands_reach_all_pages() -> None:
     with ExitStack() as stack:
-        here = stack.enter_context(run_captions())
+        captions = stack.enter_context(run_captions())
         pages = [
-            stack.enter_context(connect(here.view, f"events?token={TOKEN}"))
+            stack.enter_context(connect(captions.view, f"events?token={TOKEN}"))
             for _ in range(2)
         ]
-        here.source.say(np.concatenate([speech([0]), silence(0.3)]))
+        captions.source.say(np.concatenate([speech([0]), silence(0.3)]))
         assert ask(pages[0], "marker", label="Question 1")["ok"]
         assert ask(pages[0], "language", language="de")["ok"]
         marker = until(pages[1], "marker")
         settings = until(pages[1], "settings")
         assert marker["label"] == "Question 1"
         assert settings["settings"] == {"language": "de"}
-        with connect(here.view, f"events?token={TOKEN}") as late:
+        with connect(captions.view, f"events?token={TOKEN}") as late:
             heard(late)
             snapshot = heard(late)
             assert [event["event"] for event in snapshot["completed"]] == [
@@ -150,7 +156,7 @@ def test_commands_reach_all_pages() -> None:
             assert snapshot["settings"] == settings["settings"]
         assert ask(pages[0], "clear")["ok"]
         until(pages[1], "cleared")
-        with connect(here.view, f"events?token={TOKEN}") as late:
+        with connect(captions.view, f"events?token={TOKEN}") as late:
             heard(late)
             snapshot = heard(late)
         assert snapshot["completed"] == []
@@ -160,25 +166,28 @@ def test_commands_reach_all_pages() -> None:
             assert until(pages[1], "marker")["label"] == label
     kinds = [
         type(event)
-        for event in here.events
+        for event in captions.events
         if isinstance(event, Marker | Cleared | SettingsChanged)
     ]
     assert kinds == [Marker, SettingsChanged, Cleared, Marker, Marker]
 
 
 def test_language_command_applies_to_next_segment() -> None:
-    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
-        here.source.say(speech([0]))
-        with connect(here.view, f"events?token={TOKEN}") as other:
+    with (
+        run_captions() as captions,
+        connect(captions.view, f"events?token={TOKEN}") as page,
+    ):
+        captions.source.say(speech([0]))
+        with connect(captions.view, f"events?token={TOKEN}") as other:
             heard(other)
             assert ask(page, "language", language="de")["ok"]
             assert until(other, "settings")["settings"]["language"] == "de"
-        here.source.say(np.concatenate([silence(0.3), speech([1]), silence(0.3)]))
+        captions.source.say(np.concatenate([silence(0.3), speech([1]), silence(0.3)]))
         refused = ask(page, "language", language="tlh")
     assert not refused["ok"]
     assert refused["error"] == "there is no such language"
     languages = [
-        event.language for event in here.events if isinstance(event, Completed)
+        event.language for event in captions.events if isinstance(event, Completed)
     ]
     assert languages == ["en", "de"]
 
@@ -216,13 +225,16 @@ def test_access_unfit_token_raises(token: str) -> None:
 def test_command_invalid_is_answered_with_an_error(
     command: dict[str, Any], datum: str
 ) -> None:
-    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
+    with (
+        run_captions() as captions,
+        connect(captions.view, f"events?token={TOKEN}") as page,
+    ):
         page.send(json.dumps({"type": "control", "id": [1], **command}))
         answer = until(page, "answer")
         assert answer["ok"] is False
         assert answer["id"] == [1]
         assert datum in answer["error"]
-    assert here.events == []
+    assert captions.events == []
 
 
 @pytest.mark.parametrize(
@@ -248,7 +260,10 @@ def test_event_socket_invalid_message_closes_it(
 ) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
+    with (
+        run_captions() as captions,
+        connect(captions.view, f"events?token={TOKEN}") as page,
+    ):
         heard(page), heard(page)
         page.send(message)
         with pytest.raises(ConnectionClosed, match=code):

@@ -163,10 +163,12 @@ def test_broadcast_summary_says_if_history_was_dropped() -> None:
 
 
 def test_broadcast_run_id_differs_between_programs() -> None:
-    one = Broadcast()
-    other = Broadcast()
+    first = Broadcast()
+    second = Broadcast()
     assert (
-        one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
+        first.summary()[0]["run"]
+        == first.summary()[0]["run"]
+        != second.summary()[0]["run"]
     )
 
 
@@ -177,9 +179,9 @@ def test_client_newest_level_comes_after_captions() -> None:
     for level_db in (-50.0, -31.25):
         broadcast.put_level(level_db)
         broadcast.put(FIRST)
-    told = all_of(client)
-    assert [message["event"] for message in told] == ["partial", "level"]
-    assert told[1]["level_db"] == -31.2
+    messages = all_of(client)
+    assert [message["event"] for message in messages] == ["partial", "level"]
+    assert messages[1]["level_db"] == -31.2
     assert all_of(client) == []
 
 

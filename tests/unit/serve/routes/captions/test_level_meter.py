@@ -14,8 +14,8 @@ def test_level_meter_in_pieces_reads_eighths_of_a_second() -> None:
     readings = [meter.level_db(piece) for piece in np.split(wave, 4)]
     assert readings[:3] == [None] * 3
     assert readings[3] == pytest.approx(-3.01, abs=0.01)
-    for one in (meter, LevelMeter()):
-        assert one.level_db(wave[:1999]) is None
+    for level_meter in (meter, LevelMeter()):
+        assert level_meter.level_db(wave[:1999]) is None
 
 
 def test_level_meter_readings_are_clamped() -> None:

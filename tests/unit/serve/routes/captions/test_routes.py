@@ -244,23 +244,25 @@ def test_network_log_reports_each_fault_once(
 def test_page_foreign_host_or_origin_is_refused_anywhere(host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    own = {"::": "[::1]", EVERYWHERE: "127.0.0.1"}.get(host, host)
+    address = {"::": "[::1]", EVERYWHERE: "127.0.0.1"}.get(host, host)
     with serve(host=host, browser=BrowserSource()) as serving:
         port = urlsplit(serving.address).port
-        view = SimpleNamespace(address=f"http://{own}:{port}/")
+        view = SimpleNamespace(address=f"http://{address}:{port}/")
         page = f"GET / HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n".encode()
         assert answer(view, page).startswith(b"HTTP/1.1 421 ")
         for path in ("/events", "/audio"):
-            there = f"evil.example:{port}"
-            rebound = upgrade(path, f"Host: {there}", f"Origin: http://{there}")
+            foreign_host = f"evil.example:{port}"
+            rebound = upgrade(
+                path, f"Host: {foreign_host}", f"Origin: http://{foreign_host}"
+            )
             assert answer(view, rebound).startswith(b"HTTP/1.1 421 ")
             foreign = upgrade(
-                path, f"Host: {own}:{port}", "Origin: http://evil.example"
+                path, f"Host: {address}:{port}", "Origin: http://evil.example"
             )
             assert answer(view, foreign).startswith(b"HTTP/1.1 403 ")
         with dial(view) as client:
-            origin = f"Origin: http://{own}:{port}"
-            client.sendall(upgrade("/events", f"Host: {own}:{port}", origin))
+            origin = f"Origin: http://{address}:{port}"
+            client.sendall(upgrade("/events", f"Host: {address}:{port}", origin))
             assert client.recv(12) == b"HTTP/1.1 101"
 
 
@@ -279,9 +281,9 @@ def test_view_close_cuts_pages_that_do_not_read(
     long = (CaptionWord("x" * 10_000, 0.5),)
     with socket.socket() as client:
         with serve() as view:
-            place = urlsplit(view.address)
+            url = urlsplit(view.address)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            client.connect((place.hostname, place.port))
+            client.connect((url.hostname, url.port))
             client.sendall(upgrade("/events", "Host: localhost"))
             assert client.recv(12) == b"HTTP/1.1 101"
             for index in range(2000):

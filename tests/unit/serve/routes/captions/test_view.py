@@ -68,7 +68,7 @@ def test_page_policy_allows_styles_in_overlay_only(
 
 
 @pytest.mark.parametrize(
-    ("host", "own", "here", "others"),
+    ("host", "lan_address", "local_address", "others"),
     [
         ("127.0.0.1", "10.0.0.7", "http://127.0.0.1:8765/", ""),
         ("0.0.0.0", "10.0.0.7", "http://127.0.0.1:8765/", "http://10.0.0.7:8765/"),  # noqa: S104
@@ -78,27 +78,32 @@ def test_page_policy_allows_styles_in_overlay_only(
     ],
 )
 def test_view_addresses_can_be_opened_in_a_browser(
-    monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    lan_address: str | None,
+    local_address: str,
+    others: str,
 ) -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
     monkeypatch.setattr(
-        "whisper_hailo.serve.routes.captions.view.find_own_address", lambda _: own
+        "whisper_hailo.serve.routes.captions.view.find_own_address",
+        lambda _: lan_address,
     )
     view = WebView(CaptionStatistics, PageAddress(host))
-    assert view.address == here
+    assert view.address == local_address
     assert view.address_for_others == others
 
 
 def test_page_address_decides_public_rights() -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
 
-    here = PageAddress()
+    local = PageAddress()
     everywhere = PageAddress("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
-    assert here.access.rights_of(None) == ("look", "record")
+    assert local.access.rights_of(None) == ("look", "record")
     assert everywhere.access.rights_of(None) == ("look",)
-    assert "captions.example" in everywhere.hosts.names - here.hosts.names
+    assert "captions.example" in everywhere.hosts.names - local.hosts.names
 
 
 def test_page_policy_lists_frame_ancestors() -> None:
@@ -187,18 +192,18 @@ def test_event_socket_closed_page_is_removed_at_once(
         "whisper_hailo.serve.routes.captions.event_socket.STILL_S", 10.0 * PATIENCE_S
     )
     view, _ = served
-    left = threading.Event()
+    disconnected = threading.Event()
     leave = view.broadcast.remove_client
 
     def noted(client: object) -> None:
         leave(client)
-        left.set()
+        disconnected.set()
 
     monkeypatch.setattr(view.broadcast, "remove_client", noted)
     with connect(view, "events") as page:
         told(page, "snapshot")
         assert view.broadcast.n_clients == 1
-    assert left.wait(PATIENCE_S)
+    assert disconnected.wait(PATIENCE_S)
     assert view.broadcast.n_clients == 0
 
 

@@ -32,8 +32,8 @@ def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
     sound = make_sample_stream(kind, 8_000)
     resampler = Resampler(8_000)
     heard = np.concatenate([sound.push(codes), sound.finish()])
-    wanted = np.concatenate([resampler.push(expected), resampler.finish()])
-    assert np.array_equal(heard, wanted)
+    reference = np.concatenate([resampler.push(expected), resampler.finish()])
+    assert np.array_equal(heard, reference)
     assert sound.seconds_of(8_000) == 1.0
 
 
@@ -42,7 +42,7 @@ def test_sample_stream_cut_anywhere_gives_the_same() -> None:
     whole = make_sample_stream(PCM, 24_000)
     torn = make_sample_stream(PCM, 24_000)
     expected = np.concatenate([whole.push(raw), whole.finish()])
-    pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
+    pieces = [torn.push(raw[start : start + 777]) for start in range(0, len(raw), 777)]
     assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)
     assert expected.size == pytest.approx(16_000, abs=1)
 

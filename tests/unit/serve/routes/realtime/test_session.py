@@ -107,8 +107,8 @@ def test_session_server_vad_finds_the_turns(web: RunningServer) -> None:
         items = [said.until(TRANSCRIPTION + "completed")["item_id"]]
         items.append(said.until(TRANSCRIPTION + "completed")["item_id"])
     for item in items:
-        own = [event["type"] for event in said.events if event.get("item_id") == item]
-        assert [kind for kind in own if not kind.endswith("delta")] == [
+        kinds = [event["type"] for event in said.events if event.get("item_id") == item]
+        assert [kind for kind in kinds if not kind.endswith("delta")] == [
             BUFFER + "speech_started",
             BUFFER + "speech_stopped",
             BUFFER + "committed",
@@ -207,10 +207,10 @@ def test_session_when_server_ends_completes_its_item(
         web.loop.call_soon_threadsafe(micro.service.ending.set)
         done = said.until(TRANSCRIPTION + "completed")
         assert done["transcript"]
-        with pytest.raises(ConnectionClosed) as left:
+        with pytest.raises(ConnectionClosed) as closed:
             said.next()
-        assert left.value.rcvd is not None
-        assert left.value.rcvd.code == 1012
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1012
 
 
 def test_session_idle_client_is_closed_with_1001(
@@ -220,10 +220,10 @@ def test_session_idle_client_is_closed_with_1001(
         "whisper_hailo.serve.routes.realtime.session.IDLE_TIMEOUT_S", 0.05
     )
     with talk(web) as said:
-        with pytest.raises(ConnectionClosed) as left:
+        with pytest.raises(ConnectionClosed) as closed:
             said.next()
-        assert left.value.rcvd is not None
-        assert left.value.rcvd.code == 1001
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1001
 
 
 def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
@@ -236,7 +236,7 @@ def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "param", "told"),
+    ("message", "param", "fragment"),
     [
         ("nothing", None, "Invalid JSON"),
         ("[" * 100_000, None, "recursion limit"),
@@ -283,13 +283,13 @@ def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
     ],
 )  # fmt: skip
 def test_session_invalid_message_is_an_error_event(
-    web: RunningServer, message: str, param: str | None, told: str
+    web: RunningServer, message: str, param: str | None, fragment: str
 ) -> None:
     with talk(web) as said:
         said.socket.send(message)
         event = said.next()
         assert event["type"] == "error"
-        assert told in event["error"]["message"]
+        assert fragment in event["error"]["message"]
         assert event["error"]["param"] == param
         assert event["error"]["type"] == "invalid_request_error"
         said.update()
@@ -347,7 +347,7 @@ def test_session_uncommitted_sound_is_bounded() -> None:
 
 @pytest.mark.parametrize("turns", [None, {"type": "server_vad"}])
 @pytest.mark.parametrize(
-    ("failure", "n_times", "told"),
+    ("failure", "n_times", "event_kind"),
     [
         (BusyError("no place; try again"), 1, TRANSCRIPTION + "failed"),
         (DeviceError("the chip went away; plug it in"), 9, "error"),
@@ -358,7 +358,7 @@ def test_session_failed_partial_fails_one_item(
     turns: Any,
     failure: Exception,
     n_times: int,
-    told: str,
+    event_kind: str,
 ) -> None:
     with MicroService() as micro, run_server(micro) as web, talk(web) as said:
         broken = []
@@ -376,10 +376,10 @@ def test_session_failed_partial_fails_one_item(
         said.append(speech(GERMAN[0]), 1 << 20)
         if turns is None:
             said.say(BUFFER + "commit")
-            told = TRANSCRIPTION + "failed"
-        event = said.until(told)
+            event_kind = TRANSCRIPTION + "failed"
+        event = said.until(event_kind)
         assert str(failure).partition(";")[0] in event["error"]["message"]
-        if told != "error":
+        if event_kind != "error":
             stopped = said.kinds().count(BUFFER + "speech_started")
             assert said.kinds().count(BUFFER + "speech_stopped") == stopped
         broken += [()] * n_times

@@ -106,10 +106,10 @@ def test_detector_bounds_leave_out_earlier_sounds() -> None:
     audio = np.concatenate([before, tone(2, 0.3), noise(2)])
     detector, end_s = listen(audio)
     assert end_s is not None
-    kept = np.arange(audio.size)[slice(*detector.bounds())] / SAMPLE_RATE_HZ
+    times_s = np.arange(audio.size)[slice(*detector.bounds())] / SAMPLE_RATE_HZ
     begin_s = before.size / SAMPLE_RATE_HZ
-    assert begin_s - 0.5 <= kept[0] <= begin_s - 0.3
-    assert begin_s + 2.2 <= kept[-1] <= begin_s + 2.7
+    assert begin_s - 0.5 <= times_s[0] <= begin_s - 0.3
+    assert begin_s + 2.2 <= times_s[-1] <= begin_s + 2.7
 
 
 def test_detector_faster_than_speech_finds_no_end() -> None:
@@ -167,16 +167,16 @@ def test_detector_pause_is_known_before_the_end() -> None:
     """After the silence that is kept, and not any more once the command goes on."""
     audio = np.concatenate([tone(1, 0.5), noise(0.5, 0), tone(0.5, 0.5), noise(0.5, 0)])
     clock = Clock()
-    told = []
+    states = []
     detector = EndOfSpeechDetector(0.7, Tonal(), clock)
     for begin in range(0, audio.size, CHUNK):
         clock.now_s += CHUNK / SAMPLE_RATE_HZ
         assert not detector.push(audio[begin : begin + CHUNK])
-        told.append((detector.is_pausing, detector.bounds()))
-    pauses = [bounds for is_pausing, bounds in told if is_pausing]
+        states.append((detector.is_pausing, detector.bounds()))
+    pauses = [bounds for is_pausing, bounds in states if is_pausing]
     ends = sorted({end / SAMPLE_RATE_HZ for _, end in pauses})
     assert ends == pytest.approx([1.3, 2.3], abs=0.1)
-    assert [is_pausing for is_pausing, _ in told].index(
+    assert [is_pausing for is_pausing, _ in states].index(
         True
     ) * CHUNK > 1.25 * SAMPLE_RATE_HZ
 

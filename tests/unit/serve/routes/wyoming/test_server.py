@@ -52,7 +52,7 @@ def test_session_departed_client_frees_its_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "fragment"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "readable JSON"),
         (b"[]\n", "no JSON object"),
@@ -101,7 +101,7 @@ def test_session_departed_client_frees_its_request() -> None:
     ],
 )
 def test_session_malformed_event_is_an_error(
-    micro: MicroService, sent: bytes, told: str
+    micro: MicroService, sent: bytes, fragment: str
 ) -> None:
     async def ask() -> bytes:
         async with wyoming_server(micro) as port:
@@ -113,7 +113,7 @@ def test_session_malformed_event_is_an_error(
 
     head, _, rest = asyncio.run(ask()).partition(b"\n")
     assert json.loads(head)["type"] == "error"
-    assert told in json.loads(rest)["text"]
+    assert fragment in json.loads(rest)["text"]
 
 
 def test_session_refused_client_can_read_the_error(micro: MicroService) -> None:
