@@ -31,10 +31,12 @@ def write_packed_checkpoint(name: str, directory: Path) -> Path:
     rows[kept] = arrays[EMBEDDING]
     directory.mkdir(parents=True, exist_ok=True)
     save_file(arrays | {EMBEDDING: rows}, directory / "model.safetensors")
-    for config in (PACKED / name).glob("*.json"):
-        shutil.copyfile(config, directory / config.name)
-    # The vocabulary is OpenAI Whisper's, whatever the weights.
-    shutil.copyfile(ASSETS / "micro" / "tokenizer.json", directory / "tokenizer.json")
+    shutil.copyfile(PACKED / name / "config.json", directory / "config.json")
+    # Vocabulary, control tokens and features are OpenAI Whisper's, whatever the weights.
+    for shared in ("tokenizer", "generation_config", "preprocessor_config"):
+        shutil.copyfile(
+            ASSETS / "micro" / f"{shared}.json", directory / f"{shared}.json"
+        )
     return directory
 
 

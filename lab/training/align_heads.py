@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from lab.training import whisper_vocabulary as ids
 from lab.training.checkpoint import load_checkpoint
-from lab.training.decode import prompt_of, window
-from lab.training.evaluate import N_AUDIO_CTX, POSITIONS_PER_S
+from lab.training.evaluate import N_AUDIO_CTX, POSITIONS_PER_S, prompt_of, window
 from lab.training.measure import Clips, read_sets
 from lab.training.mel import log_mel
 from lab.training.model import Attention, Whisper

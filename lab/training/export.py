@@ -154,20 +154,20 @@ def write_settings(out: Path, tokenizer: Tokenizer, sizes: Dimensions) -> None:
         "preprocessor_config.json": preprocessor_config(sizes),
     }
     for name, content in contents.items():
-        (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        _write_json(out / name, content)
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def write_packed(
-    model: Whisper,
-    kept: tuple[int, ...],
-    sizes: Dimensions,
-    tokenizer: Tokenizer,
-    out: Path,
+    model: Whisper, kept: tuple[int, ...], sizes: Dimensions, out: Path
 ) -> None:
     """Writes a checkpoint without the rows of untrained ids, which are all the same.
 
     `tests/packed.py` makes it whole: `kept_ids` says whose rows there are, `other_row` is that of
-    the rest.
+    the rest; settings that no weights change are the bundled model's.
     """
     state = whole_state(model, kept, sizes)
     rows, known = state[EMBEDDING], torch.tensor(kept)
@@ -180,7 +180,7 @@ def write_packed(
     out.mkdir(parents=True, exist_ok=True)
     save_file(packed, out / "packed.safetensors", {"format": "pt"})
     (out / "packed.safetensors").chmod(0o644)
-    write_settings(out, tokenizer, sizes)
+    _write_json(out / "config.json", config(sizes))
 
 
 def export(run: Path, out: Path, *, packed: bool) -> None:
@@ -204,7 +204,7 @@ def export(run: Path, out: Path, *, packed: bool) -> None:
     model.load_state_dict(model.state_dict() | trained)
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
     if packed:
-        write_packed(model, kept, sizes, tokenizer, out)
+        write_packed(model, kept, sizes, out)
         return
     out.mkdir(parents=True, exist_ok=True)
     save_file(

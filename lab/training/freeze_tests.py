@@ -24,8 +24,7 @@ import soundfile
 
 from lab.training.augment import NoiseBank, level, without_speech
 from lab.training.make_corpus import Speakers, sentence_entry
-from lab.training.speech import SAMPLE_RATE_HZ
-from lab.training.spoken import SpokenSentence, speak_plan
+from lab.training.spoken import SAMPLE_RATE_HZ, SpokenSentence, speak_plan
 from lab.training.text.plans import Kind, Plan, draw_plan
 from lab.training.voices import Voice, task_voice, unheard_task_voice
 from whisper_hailo_lab.clip_archives import MANIFEST, pack_clips

@@ -27,10 +27,14 @@ import numpy as np
 
 from lab.training.engines import Engine, missing_engines, open_engine
 from lab.training.make_data import SHARD_SIZE
-from lab.training.speech import SAMPLE_RATE_HZ, engine_versions
-from lab.training.spoken import SpokenSentence, speak_plan
+from lab.training.spoken import (
+    SAMPLE_RATE_HZ,
+    SpokenSentence,
+    engine_versions,
+    speak_plan,
+)
+from lab.training.text.grammar import Split
 from lab.training.text.plans import KINDS, Kind, Plan, draw_plan
-from lab.training.text.sentences import Split
 from lab.training.voices import ENGINES, Voice, task_voice, unheard_task_voice
 
 VERSION = 2

@@ -17,9 +17,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 
-from lab.training.speech import SAMPLE_RATE_HZ, engine_versions, speak
-from lab.training.text.grammar import Grammar
-from lab.training.text.sentences import Split, draw_sentence
+from lab.training.spoken import SAMPLE_RATE_HZ, engine_versions, speak
+from lab.training.text.grammar import Grammar, Split, draw_sentence
 from lab.training.voices import trained_voice
 
 SHARD_SIZE = 500

@@ -14,8 +14,8 @@ import numpy as np
 import soundfile
 
 from lab.training.augment import NoiseBank, level
-from lab.training.speech import SAMPLE_RATE_HZ, speak
-from lab.training.text.sentences import split_of
+from lab.training.spoken import SAMPLE_RATE_HZ, speak
+from lab.training.text.grammar import split_of
 from lab.training.voices import Voice
 
 PARTS = (

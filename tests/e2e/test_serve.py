@@ -35,7 +35,6 @@ pytest.importorskip("fastapi", reason="the server extra is not installed")
 GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
 LONG = sorted((unpack_clips() / "long").glob("*.ogg"))[0]
 KEY = "a key of this test"
-pytest.importorskip("fastapi", reason="the server extra is not installed")
 if find_spec("schemathesis") is None:
     pytest.skip(
         "schemathesis is not installed: requirements/e2e.txt", allow_module_level=True

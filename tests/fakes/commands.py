@@ -1,8 +1,9 @@
-"""Commands of the program: their help, options in a settings file, and calls that are recorded."""
+"""Commands of the program: their help, options, calls, and the data that messages must have."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any, Self
 
@@ -76,3 +77,12 @@ class Asked:
         """The same, in the place of a function until the end of the test."""
         monkeypatch.setattr(place, self)
         return self
+
+
+def missing_data(message: str, data: str) -> list[str]:
+    """Return the data, separated as by a shell, that a message does not have as whole words."""
+    return [
+        datum
+        for datum in shlex.split(data)
+        if not re.search(rf"(?<![\w-]){re.escape(datum)}(?!\w)", message)
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.fakes.sounds import tone
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.sources.source import Block, LiveSource, Pace
@@ -97,3 +98,42 @@ class Steps(Closing):
 def heard(source: LiveSource) -> FloatArray:
     with source:
         return np.concatenate([block.audio for block in source.blocks()])
+
+
+class PortAudioError(Exception):
+    pass
+
+
+class FakeStream:
+    """Calls back with a tone as PortAudio would, a second of it."""
+
+    last: FakeStream | None = None
+
+    def __init__(self, **settings: Any) -> None:
+        if settings["device"] == 7:
+            raise PortAudioError("Device unavailable")
+        self.settings = settings
+        self.closed = False
+        FakeStream.last = self
+
+    def start(self) -> None:
+        rate = self.settings["samplerate"]
+        size = self.settings["blocksize"]
+        sound = np.stack([tone(rate), tone(rate)], axis=1).astype(np.float32)
+        for at in range(0, rate, size):
+            status = "input overflow" if at == 0 else ""
+            self.settings["callback"](sound[at : at + size], size, None, status)
+
+    def abort(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+DEVICES = [
+    {"name": "HDMI", "max_input_channels": 0, "default_samplerate": 48_000.0},
+    {"name": "USB Microphone", "max_input_channels": 2, "default_samplerate": 44_100.0},
+    {"name": "USB Camera", "max_input_channels": 2, "default_samplerate": 48_000.0},
+    {"name": "Busy", "max_input_channels": 2, "default_samplerate": 48_000.0},
+]

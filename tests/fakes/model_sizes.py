@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.convert.graphs.onnx_graph import IR_VERSION, Graph
-from whisper_hailo.core.spec import Dimensions, ModelSource, ModelSpec, SpecialTokens
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import (
+    SIGNLESS_ZERO,
+    Dimensions,
+    ModelSource,
+    ModelSpec,
+    SpecialTokens,
+)
+from whisper_hailo.core.types import FloatArray
 
 TINY = Dimensions(
     n_mels=80,
@@ -51,6 +60,9 @@ TOY = Dimensions(
     n_text_ctx=32,
     n_vocab=30,
 )
+NONE = Padding(None)
+FULL = Padding(150)
+ATOL = 2e-5
 
 
 def toy_spec(tokens: SpecialTokens = TOY_TOKENS) -> ModelSpec:
@@ -126,3 +138,28 @@ def inferred(graph: Graph) -> onnx.ModelProto:
     opsets = [helper.make_opsetid("", graph.opset)]
     model = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION)
     return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+
+
+def values_of_codes(codes: NDArray[np.uint8], scale: FloatArray) -> FloatArray:
+    """Return keys or values of the audio `(batch, heads, n_keys, head_size)` in float32."""
+    floats = codes.astype(np.float32) - SIGNLESS_ZERO
+    if floats.ndim == 5:  # keys come in blocks
+        batch, heads, _, size, _ = floats.shape
+        floats = floats.transpose(0, 1, 2, 4, 3).reshape(batch, heads, -1, size)
+    values: FloatArray = floats * scale.transpose(0, 2, 1, 3)
+    return values
+
+
+def features_of(*shape: int, seed: int = 0) -> FloatArray:
+    array: FloatArray = (
+        np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    )
+    return array
+
+
+def ids_of(*rows: list[int]) -> NDArray[np.int64]:
+    return np.array(rows, np.int64)
+
+
+def last_of(n: int) -> NDArray[np.int64]:
+    return np.array([n - 1], np.int64)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tests.fakes.hashed_decoder import EOT, PREFIX, HashedDecoder, run
 from tests.fakes.model_sizes import TOY, toy_spec
+from tests.fakes.scripted_decoder import EOT, PREFIX, HashedDecoder, run
 from tests.near_ties import counted_near_ties
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 

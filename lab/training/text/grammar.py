@@ -4,8 +4,10 @@ A template is expanded from left to right until no brace is left, so rules may n
 before a vowel becomes `an`; the first letter is raised.
 """
 
+import hashlib
 import re
 from random import Random
+from typing import Literal
 
 from lab.training.text.lexicon import FIRST_ENGLISH, Lexicon
 
@@ -27,6 +29,8 @@ _VOWEL = re.compile(
     r"\b([Aa]) (?=[aeiouAEIO]|hon(?:or|est))(?!one\b|university|European|use|uni|ukulele)"
 )
 _WORD = re.compile(r"[a-zäöüß']+")
+Split = Literal["train", "test"]
+TEST_PERCENT = 4
 
 
 def vowel_article(text: str) -> str:
@@ -120,3 +124,25 @@ def _inner_words(text: str) -> list[str]:
     inner = _SLOT.sub("\0", text).split()[1:]
     stripped = [word.strip(".,?!:\"'") for word in inner]
     return [word for word in stripped if word.isalpha() and len(word) > 1]
+
+
+def canonical(text: str) -> str:
+    """Returns the words of `text` alone, lower-cased: what makes two sentences the same."""
+    return " ".join(re.findall(r"[a-zäöüß']+", text.lower()))
+
+
+def split_of(text: str) -> Split:
+    """Returns the set a sentence belongs to, decided by a hash of its words alone.
+
+    A sentence of the test set can therefore not be trained on, whichever seed draws it.
+    """
+    digest = hashlib.sha256(canonical(text).encode()).digest()
+    return "test" if int.from_bytes(digest[:4], "big") % 100 < TEST_PERCENT else "train"
+
+
+def draw_sentence(grammar: Grammar, rng: Random, split: Split) -> str:
+    """Returns the next sentence of `split` that `rng` gives."""
+    while True:
+        text = grammar.sentence(rng)
+        if split_of(text) == split:
+            return text

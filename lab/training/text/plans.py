@@ -5,10 +5,9 @@ from functools import cache
 from random import Random
 from typing import Literal
 
-from lab.training.text.grammar import Grammar
+from lab.training.text.grammar import Grammar, Split, canonical, draw_sentence, split_of
 from lab.training.text.lexicon import ENGLISH, GERMAN
 from lab.training.text.phrases import PAIRS, TABLE
-from lab.training.text.sentences import Split, canonical, draw_sentence, split_of
 
 Kind = Literal["en", "de", "phrases"]
 KINDS: dict[Kind, float] = {"en": 0.68, "de": 0.18, "phrases": 0.14}

@@ -155,8 +155,7 @@ EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
 """The runtime's setting that keeps codes without a sign, whose products it adds in 32 bits.
 
 Without VNNI it adds the products of two neighbours in 16 bits, for which only graphs of ours leave
-room (`ModelSpec.int8_safe_without_vnni`); others give wrong text without a word:
-docs/decisions/exact-pairs.md.
+room (`ModelSpec.int8_safe_without_vnni`); others give wrong text unnoticed (docs/decisions.md).
 With VNNI the exact kernels are 2.4 times slower than the usual ones, and no more exact.
 """
 

@@ -15,18 +15,23 @@ EXPORTS = ("optimum-onnx-0.1.0", "optimum-1.23.3")
 
 
 @pytest.fixture(scope="session")
-def golden_model(shared: Path) -> Path:
+def golden_model(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint that was exported, converted by us."""
-    return converted(shared, GOLDENS / "checkpoint")
+    return converted(shared, _unpack("checkpoint", tmp_path_factory.mktemp("golden")))
 
 
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("optimum")
     for name in EXPORTS:
-        with zipfile.ZipFile(GOLDENS / f"{name}.zip") as packed:
-            packed.extractall(root / name)
+        _unpack(name, root)
     return root
+
+
+def _unpack(name: str, root: Path) -> Path:
+    with zipfile.ZipFile(GOLDENS / f"{name}.zip") as packed:
+        packed.extractall(root / name)
+    return root / name
 
 
 @pytest.fixture(scope="session")

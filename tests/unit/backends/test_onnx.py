@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
-from tests.fakes.decoder_inputs import (
+from tests.fakes.model_sizes import (
     ATOL,
     FULL,
     NONE,

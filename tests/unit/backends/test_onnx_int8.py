@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
-from tests.fakes.decoder_inputs import values_of_codes
+from tests.fakes.model_sizes import values_of_codes
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.state import CrossKV
 from whisper_hailo.convert.convert import convert_checkpoint

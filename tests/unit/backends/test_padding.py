@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.fakes.decoder_inputs import features_of
+from tests.fakes.model_sizes import features_of
 from whisper_hailo.backends.padding import pad_features, pad_with_zeros
 from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.protocols import Padding, SilenceKeys

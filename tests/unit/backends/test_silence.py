@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.fakes.decoder_inputs import ATOL, features_of, ids_of
+from tests.fakes.model_sizes import ATOL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.silence import (
     CLIPS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.fakes.decoder_inputs import ATOL, FULL, features_of, ids_of
+from tests.fakes.model_sizes import ATOL, FULL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder, alignment_weights
 from whisper_hailo.backends.state import CrossKV, cross_bias
 from whisper_hailo.core.protocols import Padding

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from whisper_hailo.cli.app import (
     COMMAND_GROUPS,
     COMPLETION_VARIABLE,

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from tests.fakes.commands import given
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import given, missing_data
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import ExitCode

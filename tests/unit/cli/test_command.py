@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from whisper_hailo.cli.app import PROGRAM_GROUP, load_command, run
 from whisper_hailo.cli.command import command_of
 from whisper_hailo.cli.options import Argument, FieldSubset

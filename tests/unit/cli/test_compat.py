@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from tests.first_hour import FIRST_HOUR
 from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run

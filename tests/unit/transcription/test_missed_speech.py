@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.model_sizes import TOY, TOY_TOKENS, toy_spec
-from tests.fakes.two_token_decoder import TOKENIZER
+from tests.fakes.scripted_decoder import TOKENIZER
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.protocols import Limits, StepOutput
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray

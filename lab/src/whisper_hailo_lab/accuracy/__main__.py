@@ -70,7 +70,7 @@ from whisper_hailo_lab.documents.accuracy import RESULT
 from whisper_hailo_lab.documents.pages import keep_result
 from whisper_hailo_lab.documents.retries import RESULT as RETRIES
 from whisper_hailo_lab.documents.retries import make_tables as retry_tables
-from whisper_hailo_lab.formats.engine_cache import use_cache
+from whisper_hailo_lab.formats.prepare import use_cache
 from whisper_hailo_lab.program import run_program
 from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.results import read_result

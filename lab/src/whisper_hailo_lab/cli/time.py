@@ -17,7 +17,7 @@ from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.cli import whole_number
 from whisper_hailo_lab.program import StepProgress
-from whisper_hailo_lab.timing.report_row import report_table
+from whisper_hailo_lab.timing.one_file import report_table
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.timing.one_file import FileTiming

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import os
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from whisper_hailo.checkpoint.config import SINGLE_FILE
 from whisper_hailo.checkpoint.hub import (
@@ -19,23 +23,41 @@ from whisper_hailo.core.atomic_files import (
     exclusive_lock,
     scratch_directory,
     sweep,
+    write_file,
 )
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
-from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
+from whisper_hailo.core.paths import ANOTHER_CACHE, CACHE_VARIABLE, cache_root
 from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
 from whisper_hailo_lab.formats.transformers import write_transformers
+from whisper_hailo_lab.repository import PACKAGE
+from whisper_hailo_lab.runs.machine import package_versions
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import run_for_output
 from whisper_hailo_lab.systems.table import Form, find_system
 
 logger = logging.getLogger(__name__)
-
 WEIGHTS: Final = (".safetensors", ".bin", ".pt", ".onnx", ".ort", ".data")
 CTRANSLATE2_MODULE: Final = "whisper_hailo_lab.formats.ctranslate2"
 SUFFIXES: Final = {"ggml": ".bin", "openai": ".pt"}
 """Suffixes of the formats that are one file."""
+NOT_ENGINE: Final = frozenset(
+    {
+        "assets",
+        "backends/hailo",
+        "backends/hef",
+        "batch",
+        "cli",
+        "convert/hailo_forms.py",
+        "core/errors.py",
+        "http",
+        "live",
+        "serve",
+    }
+)
+"""Parts of the package that decide neither its speed on the CPU nor its text there."""
+RUNTIMES: Final = ("onnxruntime", "numpy", "tokenizers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +192,29 @@ def _hash_weights(path: Path) -> dict[str, str]:
         if file.is_file() and file.suffix in WEIGHTS:
             hashes[file.name] = sha256(file)
     return hashes
+
+
+def engine_key() -> dict[str, Any]:
+    """Return a hash of our engine's source, and the versions of the packages that it uses."""
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path = file.relative_to(PACKAGE)
+        if NOT_ENGINE.isdisjoint({part.as_posix() for part in (path, *path.parents)}):
+            digest.update(file.read_bytes())
+    return {"source": digest.hexdigest(), "versions": package_versions(RUNTIMES)}
+
+
+def use_cache(folder: Path) -> None:
+    """Keep converted models in a folder, and empty it when the engine has changed.
+
+    The user's cache keeps what an installed version converted, which is right for a release but
+    not for code that changes: graphs of older code would be measured. Files of rivals do not
+    depend on our code and stay.
+    """
+    stamp = folder / "engine.json"
+    key = json.dumps(engine_key(), sort_keys=True)
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != key:
+        shutil.rmtree(folder / "models", ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(stamp, key)
+    os.environ[CACHE_VARIABLE] = str(folder.resolve())

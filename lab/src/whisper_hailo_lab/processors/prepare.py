@@ -31,7 +31,7 @@ from whisper_hailo.core.types import (
 )
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.clip_archives import text_beside
-from whisper_hailo_lab.formats.engine_cache import use_cache
+from whisper_hailo_lab.formats.prepare import use_cache
 from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.repository import PACKAGE
 

@@ -7,11 +7,12 @@ are cut without overlap, and silence is decoded, too, so that each iteration doe
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from whisper_hailo.core.types import (
     Settings,
     Transcript,
 )
+from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -38,6 +40,22 @@ from whisper_hailo_lab.runs.machine import (
     this_machine,
 )
 from whisper_hailo_lab.wrappers import DecoderWrapper
+
+if TYPE_CHECKING:
+    from whisper_hailo_lab.runs.machine import Machine
+    from whisper_hailo_lab.timing.one_file import FileTiming
+COLUMNS: Final = (
+    "processor",
+    "instruction sets",
+    "model",
+    "threads",
+    "processor s a minute",
+    "seconds a minute",
+    "peak MiB",
+    "version",
+)
+"""Those of the table in `docs/measurements/processors.md`."""
+_MINUTE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +142,8 @@ class FileTiming:
 
 
 N_WARM_UPS: Final = 3
+
+
 _SAME_WORK: Final = LongOptions(strategy="consecutive", skip_silence=False)
 
 
@@ -347,3 +367,29 @@ def _settled_rss_mib() -> float:
     """Return the resident memory after a garbage collection."""
     gc.collect()
     return rss_mib()
+
+
+def report_table(timing: FileTiming, instruction_sets: Sequence[str]) -> str:
+    """Return a Markdown table whose only row is of this machine."""
+    minutes = timing.transcript.duration_s / _MINUTE_S
+    settings = timing.settings
+    row = (
+        _processor_name(timing.machine),
+        ", ".join(instruction_sets) or "none known",
+        f"{settings.model}, {settings.quantization}",
+        str(settings.threads or "automatic"),
+        f"{timing.processor_ms.median / 1000 / minutes:.1f}",
+        f"{timing.stages_ms['total'].median / 1000 / minutes:.1f}",
+        f"{timing.peak_mib:.0f}",
+        __version__,
+    )
+    lines = [COLUMNS, ("---",) * len(COLUMNS), row]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _processor_name(machine: Machine) -> str:
+    """Return the board if there is one, the processor, and its cores."""
+    names = [machine.board, machine.cpu, f"{machine.n_cpus} cores"]
+    accelerator = machine.accelerator and os.path.basename(machine.accelerator)
+    names.append(accelerator)
+    return ", ".join(name for name in names if name).replace("|", "/")

@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 from safetensors.torch import load_file  # noqa: E402
-from tokenizers import Tokenizer  # noqa: E402
 
 from lab.training.batches import IGNORED  # noqa: E402
 from lab.training.export import whole_state, write_packed  # noqa: E402
@@ -84,8 +83,7 @@ def test_write_packed_then_load_gives_the_checkpoint(
     torch.manual_seed(1)
     kept = KeptTokens(tuple(sorted({*PREFIX, 440, 50257, 50362})))
     model = Whisper(Dimensions(), len(kept.ids))
-    tokenizer = Tokenizer.from_file(str(packed.ASSETS / "micro/tokenizer.json"))
-    write_packed(model, kept.ids, Dimensions(), tokenizer, tmp_path / "packed" / "ill")
+    write_packed(model, kept.ids, Dimensions(), tmp_path / "packed" / "ill")
     monkeypatch.setattr(packed, "PACKED", tmp_path / "packed")
     loaded = load_file(
         packed.write_packed_checkpoint("ill", tmp_path / "whole") / "model.safetensors"

@@ -9,8 +9,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
 
 from lab.training import whisper_vocabulary as ids  # noqa: E402
-from lab.training.decode import Greedy, prompt_of  # noqa: E402
-from lab.training.evaluate import Recognizer  # noqa: E402
+from lab.training.evaluate import (  # noqa: E402
+    Greedy,
+    Recognizer,
+    prompt_of,
+)
 from lab.training.kept_tokens import KeptTokens  # noqa: E402
 from lab.training.measure import (  # noqa: E402
     Clips,

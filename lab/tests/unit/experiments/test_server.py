@@ -23,7 +23,6 @@ from whisper_hailo_lab.experiments.server_command import (
 from whisper_hailo_lab.experiments.server_load import measure_load, merge_rows
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
-pytest.importorskip("wyoming", reason="the server extra is not installed")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.paths import CACHE_VARIABLE
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import read_vocabulary
 from whisper_hailo_lab.formats.ggml import (
@@ -202,3 +204,21 @@ def test_write_transformers_reads_back_as_the_checkpoint(tmp_path: Path) -> None
     tokenizer = MICRO / "tokenizer.json"
     tokens = read_special_tokens(MICRO, tokenizer)
     assert read_special_tokens(tmp_path / "out", tokenizer) == tokens
+
+
+def test_use_cache_of_another_engine_empties_its_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, "elsewhere")
+    ours = tmp_path / "models" / "tiny"
+    rivals = tmp_path / "rivals" / "tiny"
+    prepare.use_cache(tmp_path)
+    assert os.environ[CACHE_VARIABLE] == str(tmp_path)
+    ours.mkdir(parents=True)
+    rivals.mkdir(parents=True)
+    prepare.use_cache(tmp_path)
+    assert ours.is_dir()
+    monkeypatch.setattr(prepare, "engine_key", lambda: {"source": "another"})
+    prepare.use_cache(tmp_path)
+    assert not ours.exists()
+    assert rivals.is_dir()

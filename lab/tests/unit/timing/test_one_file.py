@@ -12,23 +12,65 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.types import Settings, Timings, Transcript
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import timing_json, timing_text
+from whisper_hailo_lab.runs.machine import Machine
 from whisper_hailo_lab.timing.one_file import (
+    COLUMNS,
     N_WARM_UPS,
     FileTiming,
     PassClock,
     Spread,
+    report_table,
     time_file,
 )
-
-pytestmark = pytest.mark.slow  # whole recordings, several times each
 
 N_TOKENS = 5
 OPTIONS = DecodingOptions(
     max_new_tokens=N_TOKENS, anti_repetition=AntiRepetition(repetition_penalty=1.5)
+)
+BOARD = Machine(
+    cpu="Cortex-A76",
+    n_cpus=4,
+    memory_gib=8,
+    architecture="aarch64",
+    board="Raspberry Pi 5 | Rev 1.0",
+    accelerator="/dev/hailo0",
+)
+SETTINGS = Settings(
+    model="base",
+    encoder="onnx-int8",
+    decoder="cached-int8",
+    window_s=20.0,
+    margin_s=0.0,
+    pad_to=0,
+    repetition_penalty=1.0,
+    eot_boost=0.0,
+    quantization="int8",
+    threads=4,
+)
+TRANSCRIPT = Transcript(
+    audio="jfk.flac",
+    duration_s=30.0,
+    language="en",
+    task="transcribe",
+    segments=(),
+    timings=Timings(),
+    settings=SETTINGS,
+)
+TIMING = FileTiming(
+    transcript=TRANSCRIPT,
+    iterations=1,
+    stages_ms={"total": Spread.of([1500.0, 2000.0, 9000.0])},
+    processor_ms=Spread.of([5000.0, 6000.0, 6500.0]),
+    token_ms=(),
+    memory={},
+    peak_mib=249.6,
+    temperature_c=(),
+    machine=BOARD,
 )
 
 
@@ -51,6 +93,7 @@ def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
     return time_file(transcriber, noise, OPTIONS, iterations=3)
 
 
+@pytest.mark.slow
 def test_spread_std_is_of_the_population() -> None:
     spread = Spread.of([1.0, 2.0, 6.0])
     assert spread.mean == 3
@@ -62,6 +105,7 @@ def test_spread_std_is_of_the_population() -> None:
     assert Spread.of([4.0]).std == 0
 
 
+@pytest.mark.slow
 def test_time_file_has_each_stage_once_an_iteration(timing: FileTiming) -> None:
     stages = timing.stages_ms
     assert {name: spread.n for name, spread in stages.items() if name != "per token"} == {
@@ -75,6 +119,7 @@ def test_time_file_has_each_stage_once_an_iteration(timing: FileTiming) -> None:
     assert sum(stages[name].mean for name in together) <= stages["total"].mean
 
 
+@pytest.mark.slow
 def test_time_file_has_a_time_for_every_token(timing: FileTiming) -> None:
     n_windows = 3  # one second of audio each: a 2 s window keeps its last second free
     n_tokens = timing.stages_ms["per token"].n / timing.iterations
@@ -85,6 +130,7 @@ def test_time_file_has_a_time_for_every_token(timing: FileTiming) -> None:
     )
 
 
+@pytest.mark.slow
 def test_time_file_has_the_memory_of_each_part(timing: FileTiming) -> None:
     assert list(timing.memory) == ["encoder", "decoder"]
     for part in timing.memory.values():
@@ -94,6 +140,7 @@ def test_time_file_has_the_memory_of_each_part(timing: FileTiming) -> None:
     assert timing.processor_ms.n == timing.iterations
 
 
+@pytest.mark.slow
 def test_timing_text_has_all_stages(timing: FileTiming) -> None:
     text = timing_text(timing)
     raw = timing_json(timing)
@@ -106,6 +153,7 @@ def test_timing_text_has_all_stages(timing: FileTiming) -> None:
     assert raw["settings"]["decoder"] in text
 
 
+@pytest.mark.slow
 def test_pass_clock_ignores_language_detection(micro: Path) -> None:
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
     pass_clock = PassClock(transcriber.decoder)  # type: ignore[arg-type]
@@ -119,6 +167,7 @@ def test_pass_clock_ignores_language_detection(micro: Path) -> None:
         assert not pass_clock.first_ms + pass_clock.token_ms
 
 
+@pytest.mark.slow
 def test_time_file_refuses_before_it_loads(micro: Path) -> None:
     transcriber = Transcriber.from_model(str(micro), threads=1)
     with pytest.raises(AudioError):
@@ -127,6 +176,7 @@ def test_time_file_refuses_before_it_loads(micro: Path) -> None:
         time_file(transcriber, "nowhere.wav", DecodingOptions(language="xx"), 1)
 
 
+@pytest.mark.slow
 def test_time_file_reports_warm_ups_as_progress(micro: Path) -> None:
     calls: list[tuple[int, int]] = []
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
@@ -139,3 +189,29 @@ def test_time_file_reports_warm_ups_as_progress(micro: Path) -> None:
         lambda done, n_all, _: calls.append((done, n_all)),
     )
     assert calls == [(i + 1, N_WARM_UPS + 2) for i in range(N_WARM_UPS + 2)]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|\n ").split("|")]
+
+
+def test_report_table_has_medians_a_minute() -> None:
+    heading, rule, row = report_table(TIMING, ["NEON", "float16"]).splitlines()
+    assert tuple(_cells(heading)) == COLUMNS
+    assert len(_cells(rule)) == len(COLUMNS)
+    cells = dict(zip(COLUMNS, _cells(row), strict=True))
+    assert cells["processor s a minute"] == "12.0"
+    assert cells["seconds a minute"] == "4.0"
+    assert cells["peak MiB"] == "250"
+    assert cells["model"] == "base, int8"
+    assert cells["instruction sets"] == "NEON, float16"
+    for part in ("Raspberry Pi 5", "Cortex-A76", "4 cores", "hailo0"):
+        assert part in cells["processor"]
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(0, "automatic"), (2, "2")])
+def test_report_table_names_the_threads(threads: int, expected: str) -> None:
+    settings = replace(SETTINGS, threads=threads)
+    timing = replace(TIMING, transcript=replace(TRANSCRIPT, settings=settings))
+    row = report_table(timing, []).splitlines()[-1]
+    assert dict(zip(COLUMNS, _cells(row), strict=True))["threads"] == expected

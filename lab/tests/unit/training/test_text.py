@@ -7,12 +7,18 @@ from random import Random
 
 import pytest
 
-from lab.training.text.grammar import MAX_WORDS, Grammar, vowel_article
+from lab.training.text.grammar import (
+    MAX_WORDS,
+    Grammar,
+    canonical,
+    draw_sentence,
+    split_of,
+    vowel_article,
+)
 from lab.training.text.lexicon import ENGLISH, GERMAN
 from lab.training.text.phrases import PAIRS, TABLE
 from lab.training.text.plans import MAX_WORDS as LONGEST_PLAN
 from lab.training.text.plans import all_phrases, draw_plan, filled, grammar_of, words_of
-from lab.training.text.sentences import canonical, draw_sentence, split_of
 
 
 def test_grammar_has_several_hundred_words() -> None:

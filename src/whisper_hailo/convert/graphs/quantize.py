@@ -3,7 +3,7 @@
 Blocks hold 8- or 4-bit codes in the layout of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
 value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first. Outputs with one scale hold
 signed 8-bit codes, value = code * scale, laid out as MatMul wants its matrix. Their scales leave
-room for a processor that adds products in pairs, in 16 bits: `docs/decisions/exact-pairs.md`.
+room for a processor that adds products in pairs, in 16 bits: `docs/decisions.md`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The exports beside this file were made with
     pip install torch==2.5.1 transformers==4.45.2 optimum==1.23.3 onnx==1.16.2 ml_dtypes
     python make_optimum_goldens.py checkpoint optimum-1.23.3.zip
 
-each in an environment of its own. The checkpoint is made when it is not there.
+each in an environment of its own. The checkpoint (`checkpoint.zip`) is made when it is not there.
 """
 
 from __future__ import annotations

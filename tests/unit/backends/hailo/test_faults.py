@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fakes.commands import missing_data
 from tests.fakes.hef_files import encoder, written
-from tests.fakes.messages import missing_data
 from tests.standin.hef_file import Wish, hef_bytes
 from whisper_hailo.backends.hailo import chip as chip_module
 from whisper_hailo.backends.hailo import faults

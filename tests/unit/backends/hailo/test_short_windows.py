@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends import select as select_module
 from whisper_hailo.backends.hailo import short_windows

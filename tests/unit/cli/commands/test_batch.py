@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.batch_command import Works, batch, works
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from whisper_hailo.batch import run as run_module
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run

@@ -27,8 +27,7 @@ from tests.fakes.caption_command import (
     made,
     transcribed,
 )
-from tests.fakes.commands import Asked, given
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import Asked, given, missing_data
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.cli.commands import caption as module

@@ -18,8 +18,7 @@ from tests.fakes.caption_command import (
     made,
     pages,
 )
-from tests.fakes.commands import Asked
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import Asked, missing_data
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import DeviceError, ExitCode

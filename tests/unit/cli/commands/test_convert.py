@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.commands import Asked
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import Asked, missing_data
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.convert.model_cache import resolve_model

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import missing_data
 from whisper_hailo.backends import session as saturation
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.commands import Asked
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import Asked, missing_data
 from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
 from whisper_hailo.checkpoint.hub import SHORT_NAMES
 from whisper_hailo.checkpoint.package_registry import checkpoint_folder

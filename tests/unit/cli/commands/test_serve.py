@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.commands import given
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import given, missing_data
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.app import run

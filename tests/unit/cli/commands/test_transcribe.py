@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.fakes.commands import given
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import given, missing_data
 from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run

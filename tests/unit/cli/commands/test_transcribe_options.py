@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.commands import given
-from tests.fakes.messages import missing_data
+from tests.fakes.commands import given, missing_data
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions

@@ -21,8 +21,8 @@ from tests.checkpoints import (
     random_arrays,
     write_checkpoint,
 )
-from tests.fakes.decoder_inputs import values_of_codes
 from tests.fakes.graphs import DEEP, checkpoint, open_session
+from tests.fakes.model_sizes import values_of_codes
 from tests.fakes.plain_whisper import (
     Values,
     convolve,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.two_token_decoder import TOKENIZER
+from tests.fakes.scripted_decoder import TOKENIZER
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.search.attempt_choice import choose_attempt, choose_or_cut

@@ -13,11 +13,9 @@ from tests.fakes.model_sizes import TOY_TOKENS
 from tests.fakes.scripted_decoder import (
     EOT,
     PREFIX,
+    TOKENIZER,
     ScriptedDecoder,
     State,
-)
-from tests.fakes.two_token_decoder import (
-    TOKENIZER,
     TwoTokenDecoder,
     tried,
     two_token_decoder,

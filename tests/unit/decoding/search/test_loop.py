@@ -14,10 +14,8 @@ from tests.fakes.scripted_decoder import (
     PREFIX,
     ScriptedDecoder,
     State,
-    decode,
-)
-from tests.fakes.two_token_decoder import (
     TwoTokenDecoder,
+    decode,
 )
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput

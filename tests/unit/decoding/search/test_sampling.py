@@ -14,13 +14,11 @@ from tests.fakes.scripted_decoder import (
     PREFIX,
     ScriptedDecoder,
     State,
+    TwoTokenDecoder,
     decode,
     logprobs,
-    unruled,
-)
-from tests.fakes.two_token_decoder import (
-    TwoTokenDecoder,
     two_token_decoder,
+    unruled,
 )
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits

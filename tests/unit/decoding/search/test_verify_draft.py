@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.hashed_decoder import (
+from tests.fakes.model_sizes import TOY, TOY_TOKENS
+from tests.fakes.scripted_decoder import (
     EOT,
     PREFIX,
     HashedDecoder,
@@ -23,7 +24,6 @@ from tests.fakes.hashed_decoder import (
     run,
     saved,
 )
-from tests.fakes.model_sizes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions

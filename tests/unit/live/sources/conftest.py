@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.fakes.portaudio import DEVICES, FakeStream, PortAudioError
+from tests.fakes.live_sources import DEVICES, FakeStream, PortAudioError
 
 
 @pytest.fixture

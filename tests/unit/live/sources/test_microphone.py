@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes.portaudio import DEVICES, FakeStream
+from tests.fakes.live_sources import DEVICES, FakeStream
 from tests.fakes.sounds import similarity, tone
 from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import DeviceError, OptionError
@@ -31,7 +31,7 @@ GENEROUS_S = 300
 HANGING_PROGRAM = """
 import sys, threading
 from types import SimpleNamespace
-from tests.fakes.portaudio import DEVICES, FakeStream, PortAudioError
+from tests.fakes.live_sources import DEVICES, FakeStream, PortAudioError
 from whisper_hailo.live.sources import microphone
 
 FakeStream.abort = lambda _self: threading.Event().wait()
