@@ -43,7 +43,6 @@ from whisper_hailo_lab.wrappers import DecoderWrapper
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.runs.machine import Machine
-    from whisper_hailo_lab.timing.one_file import FileTiming
 COLUMNS: Final = (
     "processor",
     "instruction sets",
