@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -125,6 +125,7 @@ class Prefetch(Closing):
         self._thread = ThreadPoolExecutor(1, "encode") if needs_thread else None
         self._may_run = threading.Event()
         self._may_run.set()
+        self._is_closed = threading.Event()
         self._last: LazyFuture | None = None
 
     def begin(
@@ -149,11 +150,16 @@ class Prefetch(Closing):
         before = self._last
         self._last = call
         if before is not None and not before.asked:
-            before.run_in(self._thread, self._may_run)
+            self._run(before)
             now = True
         if now:
-            call.run_in(self._thread, self._may_run)
+            self._run(call)
         return call
+
+    def _run(self, call: LazyFuture) -> None:
+        """Run a call in the thread."""
+        if self._thread is not None:
+            call.run_in(self._thread, self._may_run, self._is_closed)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -168,7 +174,9 @@ class Prefetch(Closing):
                 self._may_run.set()
 
     def close(self) -> None:
-        """Cancel pending calls and wait for running ones."""
+        """Cancel pending calls, and wait for the window that is being encoded."""
+        self._is_closed.set()
+        self._may_run.set()
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
 
@@ -186,10 +194,20 @@ class LazyFuture:
         self.coming: Future[Encoded] | None = None
         self.asked = False
 
-    def run_in(self, thread: ThreadPoolExecutor, may_run: threading.Event) -> None:
-        """Run the call in a thread, unless it does already; between windows while `may_run`."""
+    def run_in(
+        self,
+        thread: ThreadPoolExecutor,
+        may_run: threading.Event,
+        is_closed: threading.Event,
+    ) -> None:
+        """Run the call in a thread, unless it does already.
+
+        Between windows it waits for `may_run`, and ends if `is_closed`.
+        """
         if self.coming is None:
-            self.coming = thread.submit(_run_in_turn, self._function, may_run)
+            self.coming = thread.submit(
+                _run_in_turn, self._function, may_run, is_closed
+            )
 
     def steps(self, wait: Callable[[Future[Encoded]], bool]) -> Steps[Encoded]:
         """Return the result; yield where others may go first.
@@ -209,12 +227,20 @@ class LazyFuture:
 
 
 def _run_in_turn(
-    function: Callable[[], Steps[Encoded]], may_run: threading.Event
+    function: Callable[[], Steps[Encoded]],
+    may_run: threading.Event,
+    is_closed: threading.Event,
 ) -> Encoded:
-    """Return the result of steps that only go on while they may."""
+    """Return the result of steps that only go on while they may.
+
+    Raises:
+        CancelledError: nobody waits for the result any more.
+    """
     steps = function()
     while True:
         may_run.wait()
+        if is_closed.is_set():
+            raise CancelledError
         try:
             next(steps)
         except StopIteration as end:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -96,10 +98,12 @@ def test_asynchronous_call_begins_at_once() -> None:
 
 def test_close_waits_for_running_and_drops_pending_calls() -> None:
     """The first call runs until the second one is dropped."""
+    begun = threading.Event()
     dropped = threading.Event()
     done = []
 
     def work(argument: int) -> int:
+        begun.set()
         assert dropped.wait(PATIENCE_S), "what had not begun was kept"
         done.append(argument)
         return argument
@@ -109,10 +113,41 @@ def test_close_waits_for_running_and_drops_pending_calls() -> None:
     second = ahead.begin(2)
     assert second.coming is not None
     second.coming.add_done_callback(lambda _: dropped.set())
+    assert begun.wait(PATIENCE_S)
     ahead.close()
     assert done == [1]
     assert first.result() == 1
     assert second.coming.cancelled()
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_close_ends_a_running_call_between_windows(is_paused: bool) -> None:
+    begun: list[int] = []
+    in_first = threading.Event()
+    may_end = threading.Event()
+
+    def encode(n_windows: int) -> Generator[None, None, int]:
+        for n in range(n_windows):
+            begun.append(n)
+            in_first.set()
+            assert may_end.wait(PATIENCE_S)
+            yield
+        return n_windows
+
+    ahead = Prefetch(encode)  # type: ignore[arg-type]
+    call = ahead.begin(2, now=True)  # type: ignore[arg-type]
+    assert in_first.wait(PATIENCE_S)
+    closing = threading.Thread(target=ahead.close)
+    with ahead.paused() if is_paused else nullcontext():
+        closing.start()
+        while not ahead._is_closed.is_set():
+            time.sleep(0.001)
+        may_end.set()
+        closing.join(PATIENCE_S)
+    assert not closing.is_alive()
+    assert begun == [0]
+    with pytest.raises(CancelledError):
+        call.result()
 
 
 def test_paused_thread_begins_no_window() -> None:
