@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.documents.accuracy import SPEECH_GROUPS, score_of
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.tables import Column, format_percent, make_table
+from whisper_hailo_lab.tables import DASH, Column, format_percent, make_table
 
 RESULT: Final = RESULTS / "retries.json"
 
@@ -66,6 +66,8 @@ def _error_cell(kind: str) -> Any:  # noqa: ANN401 - a cell
     """Return the cell of the errors in a group of recordings."""
 
     def format_errors(row: dict[str, Any]) -> str:
+        if kind not in row["words"]:  # an English model has no other languages
+            return DASH
         score = score_of(row["words"][kind])
         return (
             f"{format_percent(score.rate)}, {score.errors} of {score.reference_count}"
