@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import socket
@@ -39,6 +40,7 @@ if find_spec("schemathesis") is None:
     pytest.skip(
         "schemathesis is not installed: requirements/e2e.txt", allow_module_level=True
     )
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 N_EXAMPLES = 15
 """Of each operation, beside those that try every field; `--max-examples 1000` by hand."""
 
@@ -221,6 +223,18 @@ def test_serve_log_has_no_text(environment: dict[str, str]) -> None:
     assert "api=openai" in done
     assert "audio_s=14." in done
     assert "Oliver" not in served.said
+
+
+def test_serve_log_has_times_from_the_start(environment: dict[str, str]) -> None:
+    with serve(environment, "--http", "127.0.0.1:0") as served:
+        served.wait_for(r"serving at (http\S+)")
+        lines = served.said.splitlines()
+    assert len(lines) > 1
+    assert all(TIME.match(line) for line in lines), lines
+    with serve(environment, "--http", "127.0.0.1:0", "--log-json") as served:
+        served.wait_for(r"serving at (http[^\"]+)")
+        entries = [json.loads(line) for line in served.said.splitlines()]
+    assert all({"time", "level", "message"} <= entry.keys() for entry in entries)
 
 
 def test_serve_used_address_is_one_line(whisper_hailo: Command) -> None:

@@ -69,7 +69,10 @@ def serve(
         if listen.wyoming is None:
             raise OptionError("--home-assistant is for Wyoming; give --wyoming too")
     release_freed_memory()
-    with bind_addresses(listen, tls=safety.tls_cert is not None) as listeners:
+    with (
+        formatted_log(as_json=listen.log_json),
+        bind_addresses(listen, tls=safety.tls_cert is not None) as listeners,
+    ):
         models = []
         for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
@@ -82,7 +85,7 @@ def serve(
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
         serving = partial(logger.info, "serving at %s")
-        with service, formatted_log(as_json=listen.log_json):
+        with service:
             asyncio.run(
                 run_server(
                     service,
