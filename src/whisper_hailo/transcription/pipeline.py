@@ -12,7 +12,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import Dimensions
-from whisper_hailo.core.types import Settings
+from whisper_hailo.core.types import FRAMES_PER_SECOND, Settings
 from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.options import (
     DEFAULT_TEMPERATURES,
@@ -59,6 +59,11 @@ USUAL_OPTIONS: Final = DecodingOptions(
 """Defaults with a decoder that has a cache; with times no clause of several sentences is lost."""
 
 
+_SHORT_FRAMES: Final = 6 * FRAMES_PER_SECOND
+"""Windows of 5 s have 10.1 % wrong words where each shares half with the next one, and 11.4 %
+where they end in pauses (docs/hailo-device.md). Longer ones were not measured."""
+
+
 def check_batch_size(batch_size: int) -> int:
     """Return a batch size, or refuse it."""
     if not 1 <= batch_size <= MAX_BATCH:
@@ -78,6 +83,17 @@ def default_batch_size(dims: Dimensions) -> int:
     free_bytes = available_bytes() or 0  # unknown: one window at a time
     n_fitting = int(_SHARE * free_bytes / window_bytes)
     return max(1, min(USUAL_BATCH, n_fitting))
+
+
+def _choose_strategy(n_frames: int | None, *, aligns: bool) -> str:
+    """Return how recordings are cut, for an encoder's fixed window of `n_frames`, or any window.
+
+    `aligns`: the decoder gives times of words, which overlapping windows are joined by.
+    """
+    if not aligns:
+        return "consecutive"
+    is_short = n_frames is not None and n_frames < _SHORT_FRAMES
+    return "dense" if is_short else "overlap"
 
 
 @dataclass(eq=False, repr=False)
@@ -186,14 +202,15 @@ class Pipeline:
     ) -> LongOptions:
         """Return how recordings are cut, with the defaults of this model.
 
-        Windows overlap where words can be aligned. They are encoded only as far as their audio
-        fills them wherever that costs no words: silence keys stand for the rest.
+        Windows overlap where words can be aligned, those of a chip's short window by half. They are
+        encoded only as far as their audio fills them wherever that costs no words: silence keys
+        stand for the rest.
         """
         long = long or LongOptions()
         strategy = long.strategy
-        if strategy == "auto":
-            strategy = "overlap" if self.decoder.limits.aligns else "consecutive"
         n_frames = self.encoder.n_frames
+        if strategy == "auto":
+            strategy = _choose_strategy(n_frames, aligns=self.decoder.limits.aligns)
         trim_window = long.trim_window
         if trim_window and n_frames is not None:
             raise OptionError(

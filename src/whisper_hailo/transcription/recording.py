@@ -67,12 +67,20 @@ def make_planner(
         return SeekPlanner(buffer, long.clips, plan, options.word_timestamps, gate=gate)
     if long.strategy == "consecutive":
         overlap_s = 0.0
-    elif long.overlap_s is None:
-        overlap_s = DEFAULT_OVERLAP_S
-    else:
+    elif long.overlap_s is not None:
         overlap_s = long.overlap_s
+    elif long.strategy == "dense":
+        overlap_s = plan.content_samples / 2 / SAMPLE_RATE_HZ
+    else:
+        overlap_s = min(DEFAULT_OVERLAP_S, plan.content_samples // 3 / SAMPLE_RATE_HZ)
     return OverlapPlanner(
-        buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential
+        buffer,
+        long.clips,
+        plan,
+        overlap_s,
+        ends_in_pauses=long.strategy != "dense",
+        gate=gate,
+        sequential=sequential,
     )
 
 

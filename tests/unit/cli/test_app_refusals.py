@@ -67,7 +67,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--hotwords=", "--hotwords"),
         ("--highlight-words", "--highlight-words --word-timestamps"),
         ("--skip-existing", "--skip-existing --output-dir"),
-        ("--long seeking", "--long seeking auto seek overlap vad consecutive"),
+        ("--long seeking", "--long seeking auto seek overlap dense vad consecutive"),
         ("| suppress-tokens = 'a'", "--suppress-tokens a"),
         ("| max-initial-timestamp = 'soon'", "--max-initial-timestamp soon"),
         ("--batch-size 0", "--batch-size 0 256"),

@@ -166,6 +166,23 @@ def test_auto_strategy_overlaps_where_words_align() -> None:
     assert parts(Rows()).resolve_long(with_times, None).strategy == "overlap"
 
 
+@pytest.mark.parametrize(
+    ("n_frames", "strategy"),
+    [(None, "overlap"), (500, "dense"), (1000, "overlap")],
+)
+def test_auto_strategy_follows_the_encoders_window(
+    n_frames: int | None, strategy: str
+) -> None:
+    encoder = SimpleNamespace(name="hef", n_frames=n_frames, spec=toy_spec())
+    options = DecodingOptions()
+    own = parts(Rows(), encoder)
+    assert own.resolve_long(options, None).strategy == strategy
+    without_words = parts(Rows(aligns=False), encoder)
+    assert without_words.resolve_long(options, None).strategy == "consecutive"
+    asked = LongOptions(strategy="overlap")
+    assert own.resolve_long(options, asked).strategy == "overlap"
+
+
 def test_given_strategy_is_kept() -> None:
     timed = DecodingOptions(timestamps=True, word_timestamps=True)
     built = parts(Rows())

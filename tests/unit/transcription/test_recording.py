@@ -101,11 +101,15 @@ def test_seek_with_words_starts_after_the_last_word(
     [
         (LongOptions("overlap"), [0.0, 1 - 0.3333125, 2 - 2 * 0.3333125]),
         (LongOptions("overlap", overlap_s=0.25), [0.0, 0.75, 1.5]),
+        (LongOptions("overlap", overlap_s=0.4), [0.0, 0.6, 1.2]),
+        (LongOptions("overlap", overlap_s=2.0), [0.0, 0.5, 1.0]),
+        (LongOptions("dense"), [0.0, 0.5, 1.0]),
+        (LongOptions("dense", overlap_s=0.25), [0.0, 0.75, 1.5]),
         (LongOptions("consecutive", overlap_s=0.25), [0.0, 1.0, 2.0]),
         (LongOptions("consecutive", clips=(Clip(8_000, 16_000),)), [0.5]),
     ],
 )
-def test_overlap_is_at_most_a_third_of_the_window(
+def test_overlap_is_a_third_of_a_short_window_unless_given(
     long: LongOptions, starts: list[float]
 ) -> None:
     audio = (

@@ -67,7 +67,7 @@ def _find_problem(times_s: Sequence[float]) -> str | None:
     return None
 
 
-STRATEGIES: Final = ("auto", "seek", "overlap", "vad", "consecutive")
+STRATEGIES: Final = ("auto", "seek", "overlap", "dense", "vad", "consecutive")
 
 LONG: Final = "Long recordings"
 """Topic of help."""
@@ -80,9 +80,10 @@ class LongOptions:
     """How recordings longer than a window are cut.
 
     Attributes:
-        strategy: `auto` ends windows in pauses and overlaps them where there is none, but seeks to
-            skip silence.
-        overlap_s: `None` is 2 s, at most a third of the window's content.
+        strategy: `auto` ends windows in pauses and overlaps them where there is none; in an encoder
+            with a short fixed window it is `dense`, which shares half of each window.
+        overlap_s: `None` is 2 s, at most a third of the window's content; a given one is at most
+            half of it.
         speech_pad_s: after speech at most the silence that ended it.
         trim_window: `None`: where the encoder can and silence keys stand for the rest.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -229,13 +229,18 @@ class OverlapPlanner(WindowPlanner):
     window ends in a pause where there is one near its end. Elsewhere neighbours overlap: both
     contain the words there, one of them whole, and the splice point decides which to keep. An
     overlap of 0 gives adjacent windows, pause or not.
+
+    Attributes:
+        ends_in_pauses: else all windows overlap: one that a pause makes shorter lacks context.
     """
 
     overlap_s: float
+    ends_in_pauses: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 3)
+        # Windows that share more than half would hear a word three times.
+        self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 2)
         self._last: WindowResult | None = None
         """The result whose segments the next window may cut."""
 
@@ -262,8 +267,7 @@ class OverlapPlanner(WindowPlanner):
                 needs_words = n_shared > 0
                 n_shared = self._overlap
                 if n_shared and self._goes_on(start + self._content, clip):
-                    n_searched = round(_SEARCHED_OVERLAPS * n_shared)
-                    pause = find_silence(audio, self._content - n_searched)
+                    pause = self._find_pause(audio)
                     if pause is None:
                         needs_words = True
                     else:
@@ -272,6 +276,13 @@ class OverlapPlanner(WindowPlanner):
                 yield Window(audio, start / SAMPLE_RATE_HZ, needs_words=needs_words)
                 position = start + audio.size - n_shared
                 is_first = False
+
+    def _find_pause(self, audio: FloatArray) -> int | None:
+        """Return the sample of a window's audio to end it at, in a pause near its end."""
+        if not self.ends_in_pauses:
+            return None
+        n_searched = round(_SEARCHED_OVERLAPS * self._overlap)
+        return find_silence(audio, self._content - n_searched)
 
     def _goes_on(self, position: int, clip: Clip) -> bool:
         """Return whether enough audio for another window follows."""

@@ -44,7 +44,9 @@ def test_parse_clips_refuses_impossible_clips(text: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
 def test_long_options_refuse_unknown_strategy(strategy: str) -> None:
-    with pytest.raises(OptionError, match="auto, seek, overlap, vad, consecutive"):
+    with pytest.raises(
+        OptionError, match="auto, seek, overlap, dense, vad, consecutive"
+    ):
         LongOptions(strategy=strategy)
 
 

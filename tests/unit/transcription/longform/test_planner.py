@@ -177,6 +177,27 @@ def test_overlap_planner_keeps_each_word_once(
     assert starts == sorted(starts)
 
 
+@given(speeches(), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_dense_planner_shares_half_and_keeps_each_word_once(
+    words: list[Word], seed: int
+) -> None:
+    """Windows overlap whether or not there is a pause near their end."""
+    jitter = np.random.default_rng(seed)
+    feed = feed_of(sound_of(words, pauses=True))
+    plan = OverlapPlanner(feed, WHOLE, PLAN, 4.5, ends_in_pauses=False)
+    segments: list[Segment] = []
+    starts_s = []
+    for window in plan.windows():
+        starts_s.append(window.start_s)
+        own = listen(words, window, jitter)
+        segments += plan.take(heard(window, (segment(own),) if own else ()))
+    segments += plan.finish()
+    said = [word.text for part in segments for word in part.words]
+    assert said == [word.text for word in words]
+    assert starts_s == [4.5 * index for index in range(len(starts_s))]
+
+
 def test_overlap_planner_joins_badly_timed_words_by_text() -> None:
     left = [
         Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")
