@@ -248,6 +248,8 @@ def main() -> None:
             heard = " | ".join(row["texts"][index] for row in rows)
             emit(f"{command.text} | {heard}\n")
     if arguments.keep:
+        for row in rows:
+            del row["texts"]
         update_result(RESULT, names=part)
 
 

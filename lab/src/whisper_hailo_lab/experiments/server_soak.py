@@ -52,7 +52,7 @@ _SAMPLE_S: Final = 10.0
 _WARM_UP: Final = 0.1
 """Share of the time in which memory still grows: arenas, caches, imports of a first request."""
 
-_TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 60.0
 
 Sample: TypeAlias = dict[str, float]
 
