@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 from cut_graph import cut, hef
-from hailo_sdk_client._alls import read_script
-from hailo_sdk_client._parser import parse
+from hailo_sdk_client._parser import parse, read_script
 
 if os.environ.get("STANDIN_FAIL") == "import:broken":
     raise ImportError("libhailort.so.4 is not here")

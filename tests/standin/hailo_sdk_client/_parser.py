@@ -1,14 +1,26 @@
-"""From an ONNX graph to a network description, layers numbered in the graph's order."""
+"""From an ONNX graph to a network, layers numbered in the graph's order, and model scripts."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import shape_inference
 
+_COMMANDS = {
+    "model_optimization_flavor",
+    "model_optimization_config",
+    "post_quantization_optimization",
+    "pre_quantization_optimization",
+    "quantization_param",
+    "performance_param",
+    "resources_param",
+}
+_LINE = re.compile(r"(\w+)\((.*)\)$")
 _KINDS = {
     "Softmax": "softmax",
     "LayerNormalization": "normalization",
@@ -79,3 +91,26 @@ def _layer(
     if node.op_type == "Add" and len(dynamic) == 2:
         return "ew_add", {}
     return _KINDS.get(node.op_type), {}
+
+
+def read_script(path: Path, names: list[str]) -> list[tuple[str, dict[str, str]]]:
+    """Commands with their arguments; raises on what is no command or names no layer."""
+    commands = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.match(line)
+        if match is None or match.group(1) not in _COMMANDS:
+            raise ValueError(f"no command: {line}")
+        words = [word.strip() for word in match.group(2).split(",")]
+        arguments = dict(word.split("=", 1) for word in words if "=" in word)
+        patterns = [arguments.get("layers", "")]
+        if match.group(1) == "quantization_param":
+            patterns.append(words[0])
+        for pattern in filter(None, patterns):
+            if not any(fnmatch(name, pattern.strip("{}")) for name in names):
+                raise ValueError(f"no layer is called {pattern}")
+        commands.append((match.group(1), arguments))
+    if not commands:
+        raise ValueError("an empty script")
+    return commands

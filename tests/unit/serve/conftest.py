@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.http_application import RunningServer, run_server
-from tests.fakes.micro_service import MicroService
+from tests.fakes.micro_service import MicroService, RunningServer, run_server
 from whisper_hailo import Transcriber
 
 

@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import TRANSCRIPTIONS, client, run_server, transcribe
-from tests.fakes.micro_service import MicroService
+from tests.fakes.micro_service import (
+    TRANSCRIPTIONS,
+    MicroService,
+    client,
+    run_server,
+    transcribe,
+)
 from whisper_hailo.http import connections
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 

@@ -17,11 +17,9 @@ import soundfile
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.client import AsyncTcpClient
 
-from tests.fakes.http_application import RunningServer
-from tests.fakes.micro_service import DEMO, MicroService
+from tests.fakes.micro_service import DEMO, MicroService, RunningServer
 from tests.fakes.page_server import connect, serve
-from tests.fakes.realtime_client import BUFFER, pcm, talk
-from tests.fakes.wyoming_client import wyoming_server
+from tests.fakes.speech_clients import BUFFER, pcm, talk, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.sources.network import BrowserSource

@@ -12,8 +12,15 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import TRANSCRIPTIONS, client, run_server, transcribe
-from tests.fakes.micro_service import DEMO, LONG, MicroService
+from tests.fakes.micro_service import (
+    DEMO,
+    LONG,
+    TRANSCRIPTIONS,
+    MicroService,
+    client,
+    run_server,
+    transcribe,
+)
 from tests.patience import PATIENCE_S, wait_for
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.forms import MAX_FIELD_BYTES

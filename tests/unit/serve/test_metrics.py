@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import (
     OPTIONS,
     MicroService,
+    client,
+    transcribe,
 )
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import SAMPLE_RATE_HZ

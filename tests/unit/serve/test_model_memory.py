@@ -12,13 +12,22 @@ import pytest
 from wyoming.client import AsyncTcpClient
 from wyoming.info import Describe, Info
 
-from tests.fakes.http_application import client, run_server, transcribe
-from tests.fakes.micro_service import DEMO, DEMO_TEXT, OPTIONS, SHORT, MicroService
-from tests.fakes.realtime_client import URL, talk
-from tests.fakes.wyoming_client import (
+from tests.fakes.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    OPTIONS,
+    SHORT,
+    MicroService,
+    client,
+    run_server,
+    transcribe,
+)
+from tests.fakes.speech_clients import (
+    URL,
     heard,
-    pcm,
+    read_pcm,
     say,
+    talk,
     wyoming_server,
 )
 from tests.patience import wait_for
@@ -125,7 +134,7 @@ def test_session_transcribe_name_chooses_the_model(
             await wyoming.write_event(Describe().event())
             event = await wyoming.read_event()
             assert event is not None
-            text = heard(await say(wyoming, pcm(DEMO), name="other"))
+            text = heard(await say(wyoming, read_pcm(DEMO), name="other"))
             return Info.from_event(event), text
 
     info, text = asyncio.run(ask())

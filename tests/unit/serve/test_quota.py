@@ -7,9 +7,8 @@ import weakref
 
 import pytest
 
-from tests.fakes.http_application import client, run_server
-from tests.fakes.micro_service import MicroService
-from tests.fakes.realtime_client import BUFFER, talk
+from tests.fakes.micro_service import MicroService, client, run_server
+from tests.fakes.speech_clients import BUFFER, talk
 from tests.patience import wait_for
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions

@@ -15,8 +15,7 @@ import soundfile
 from openai.types.audio import TranscriptionDiarized
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import client, transcribe
-from tests.fakes.micro_service import DEMO, MicroService
+from tests.fakes.micro_service import DEMO, MicroService, client, transcribe
 from tests.fakes.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word

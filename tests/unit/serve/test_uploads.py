@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.fakes.http_application import TRANSCRIPTIONS, client, transcribe
-from tests.fakes.micro_service import MicroService
+from tests.fakes.micro_service import TRANSCRIPTIONS, MicroService, client, transcribe
 from whisper_hailo.serve import access
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.service import TranscriptionService

@@ -11,7 +11,6 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import client, transcribe
 from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
@@ -19,8 +18,10 @@ from tests.fakes.micro_service import (
     LONG,
     OPTIONS,
     MicroService,
+    client,
+    transcribe,
 )
-from tests.fakes.wyoming_client import pcm
+from tests.fakes.speech_clients import read_pcm
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import openai_json, verbose_json
@@ -40,7 +41,9 @@ def ask(web: TestClient, url: str, content: bytes, **params: Any) -> Any:
 
 def as_wav(path: Path, folder: Path) -> Path:
     file = folder / "a.wav"
-    soundfile.write(file, memoryview(pcm(path)).cast("h"), 16_000, subtype="PCM_16")
+    soundfile.write(
+        file, memoryview(read_pcm(path)).cast("h"), 16_000, subtype="PCM_16"
+    )
     return file
 
 
@@ -48,7 +51,7 @@ def test_asr_raw_samples_give_the_command_s_subtitles(
     web: TestClient, transcriber: Transcriber, tmp_path: Path
 ) -> None:
     asked = {"task": "transcribe", "language": "en", "output": "srt", "encode": "false"}
-    answer = ask(web, "/asr", pcm(LONG[0]), **asked)
+    answer = ask(web, "/asr", read_pcm(LONG[0]), **asked)
     options = replace(OPTIONS, language="en", word_timestamps=True)
     alone = transcriber.transcribe(as_wav(LONG[0], tmp_path), options)
     assert answer.text == render(alone, "srt")
@@ -89,7 +92,7 @@ def test_asr_translation_and_prompt_are_honoured(
 def test_detect_language_route_finds_the_language(
     web: TestClient, path: Path, code: str, name: str
 ) -> None:
-    for content, encode in ((path.read_bytes(), "true"), (pcm(path), "false")):
+    for content, encode in ((path.read_bytes(), "true"), (read_pcm(path), "false")):
         answer = ask(web, "/detect-language", content, encode=encode).json()
         assert answer["language_code"] == code
         assert answer["detected_language"] == name

@@ -13,7 +13,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import TRANSCRIPTIONS, client, transcribe
 from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
@@ -21,7 +20,10 @@ from tests.fakes.micro_service import (
     LONG,
     OPTIONS,
     SHORT,
+    TRANSCRIPTIONS,
     MicroService,
+    client,
+    transcribe,
 )
 from whisper_hailo import Transcriber
 from whisper_hailo.serve.errors import UnknownModelError

@@ -11,8 +11,7 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.fakes.http_application import client, transcribe
-from tests.fakes.micro_service import DEMO, DEMO_TEXT, MicroService
+from tests.fakes.micro_service import DEMO, DEMO_TEXT, MicroService, client, transcribe
 from tests.fakes.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.errors import HubError
 from whisper_hailo.serve.model_memory import ModelMemory

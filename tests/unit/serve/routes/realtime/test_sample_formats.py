@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from tests.fakes.micro_service import DEMO
-from tests.fakes.realtime_client import (
+from tests.fakes.speech_clients import (
     pcm,
 )
 from whisper_hailo.audio import load_audio

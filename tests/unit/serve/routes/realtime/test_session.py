@@ -19,9 +19,15 @@ import soundfile
 import soxr
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.fakes.http_application import RunningServer, run_server
-from tests.fakes.micro_service import DEMO, DEMO_TEXT, GERMAN, MicroService
-from tests.fakes.realtime_client import (
+from tests.fakes.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    GERMAN,
+    MicroService,
+    RunningServer,
+    run_server,
+)
+from tests.fakes.speech_clients import (
     BUFFER,
     PAUSE_S,
     TRANSCRIPTION,

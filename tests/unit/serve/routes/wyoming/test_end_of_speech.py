@@ -20,9 +20,9 @@ from tests.fakes.micro_service import (
     MicroService,
     caller,
 )
-from tests.fakes.wyoming_client import (
+from tests.fakes.speech_clients import (
     heard,
-    pcm,
+    read_pcm,
     say,
     wyoming_server,
 )
@@ -253,7 +253,7 @@ def test_session_answers_before_the_client_stops(micro: MicroService) -> None:
             texts = []
             for sensitivity in ("default", "relaxed"):
                 await begin(
-                    client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity
+                    client, read_pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity
                 )
                 texts.append(heard(await answer(client)))
                 # As one that did not wait for it.
@@ -297,7 +297,7 @@ def test_session_early_text_is_begun_once_in_a_pause(
 ) -> None:
     """It is used if the command ends there, and dropped if it goes on."""
     silence = bytes(2 * round(pause_s * SAMPLE_RATE_HZ))
-    speech = pcm(PHRASES[0])
+    speech = read_pcm(PHRASES[0])
     data = speech + silence + speech if pause_s else speech
     data += bytes(2 * SAMPLE_RATE_HZ) if stops else PAUSE
 
@@ -345,11 +345,11 @@ def test_session_beside_other_work_begins_no_early_text(
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity="default")
+            await begin(client, read_pcm(PHRASES[0]) + PAUSE, vad_sensitivity="default")
             return heard(await answer(client))
 
     assert asyncio.run(ask()) == asyncio.run(
-        micro.text(command_in(pcm(PHRASES[0]) + PAUSE))
+        micro.text(command_in(read_pcm(PHRASES[0]) + PAUSE))
     )
     assert not early
 
@@ -395,8 +395,8 @@ def test_session_dictation_with_pauses_is_heard_whole(
     micro: MicroService, n_repeats: int, *, finds_end: bool
 ) -> None:
     """Three pauses of 3 s; a server that answers early answers again, with all of it."""
-    first = pcm(PHRASES[0]) + PAUSE
-    more = (pcm(PHRASES[1]) + PAUSE + first) * n_repeats
+    first = read_pcm(PHRASES[0]) + PAUSE
+    more = (read_pcm(PHRASES[1]) + PAUSE + first) * n_repeats
 
     async def ask() -> str:
         async with (
@@ -422,12 +422,12 @@ def test_session_silence_after_answer_gets_no_second(micro: MicroService) -> Non
             wyoming_server(micro, finds_end=True) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            await begin(client, pcm(PHRASES[0]) + PAUSE)
+            await begin(client, read_pcm(PHRASES[0]) + PAUSE)
             texts = [heard(await answer(client))]
             chunk = AudioChunk(16_000, 2, 1, audio=PAUSE)
             await client.write_event(chunk.event())
             await client.write_event(AudioStop().event())
-            return [*texts, heard(await say(client, pcm(DEMO)))]
+            return [*texts, heard(await say(client, read_pcm(DEMO)))]
 
     alone = asyncio.run(micro.text(load_audio(PHRASES[0])))
     assert asyncio.run(ask()) == [alone, DEMO_TEXT]
@@ -435,7 +435,7 @@ def test_session_silence_after_answer_gets_no_second(micro: MicroService) -> Non
 
 @pytest.mark.slow
 def test_session_file_with_pause_is_transcribed_whole(micro: MicroService) -> None:
-    data = pcm(DEMO) + PAUSE + pcm(PHRASES[0])
+    data = read_pcm(DEMO) + PAUSE + read_pcm(PHRASES[0])
 
     async def ask() -> str:
         async with (

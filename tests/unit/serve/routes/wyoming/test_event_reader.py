@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.fakes.micro_service import MicroService
-from tests.fakes.wyoming_client import (
+from tests.fakes.speech_clients import (
     wyoming_server,
 )
 from whisper_hailo.serve.options import LimitOptions

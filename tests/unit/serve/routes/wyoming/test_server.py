@@ -15,11 +15,17 @@ from wyoming.event import Event
 from wyoming.info import Describe
 from wyoming.ping import Ping
 
-from tests.fakes.http_application import client, transcribe
-from tests.fakes.micro_service import DEMO, DEMO_TEXT, LONG, MicroService
-from tests.fakes.wyoming_client import (
+from tests.fakes.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    LONG,
+    MicroService,
+    client,
+    transcribe,
+)
+from tests.fakes.speech_clients import (
     heard,
-    pcm,
+    read_pcm,
     say,
     wyoming_server,
 )
@@ -36,7 +42,7 @@ def test_session_departed_client_frees_its_request() -> None:
                 await client.write_event(AudioStart(16_000, 2, 1).event())
                 for _ in range(100):
                     await client.write_event(
-                        AudioChunk(16_000, 2, 1, pcm(LONG[0])).event()
+                        AudioChunk(16_000, 2, 1, read_pcm(LONG[0])).event()
                     )
                 await client.write_event(AudioStop().event())
                 event = await client.read_event()
@@ -45,7 +51,7 @@ def test_session_departed_client_frees_its_request() -> None:
             while micro.model.queue.n_unfinished:
                 await asyncio.sleep(0.01)
             async with AsyncTcpClient("127.0.0.1", port) as client:
-                assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT
+                assert heard(await say(client, read_pcm(DEMO))) == DEMO_TEXT
 
     with MicroService(limits=LimitOptions(queue=1)) as micro:
         asyncio.run(ask(micro))
@@ -142,7 +148,7 @@ def test_session_recording_too_long_is_refused() -> None:
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            (event,) = await say(client, pcm(DEMO))
+            (event,) = await say(client, read_pcm(DEMO))
             return event
 
     with MicroService(limits=LimitOptions(max_audio_s=5.0)) as micro:

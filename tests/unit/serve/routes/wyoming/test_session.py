@@ -22,9 +22,9 @@ from tests.fakes.micro_service import (
     SHORT,
     MicroService,
 )
-from tests.fakes.wyoming_client import (
+from tests.fakes.speech_clients import (
     heard,
-    pcm,
+    read_pcm,
     say,
     wyoming_server,
 )
@@ -65,7 +65,7 @@ def test_session_describe_and_ping_are_answered(micro: MicroService) -> None:
 def test_session_chunks_of_any_size_are_kept(
     micro: MicroService, sizes: tuple[int, ...]
 ) -> None:
-    data = pcm(DEMO)[:96_000] if sizes[0] == 1 else pcm(DEMO)
+    data = read_pcm(DEMO)[:96_000] if sizes[0] == 1 else read_pcm(DEMO)
 
     async def ask() -> str:
         async with (
@@ -119,7 +119,7 @@ def test_session_language_and_model_are_honoured(
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            return await say(client, pcm(GERMAN[0]), **asked)
+            return await say(client, read_pcm(GERMAN[0]), **asked)
 
     audio = load_audio(GERMAN[0])
     for language, code in (("de", "de"), ("en", "en"), ("de-DE", "de")):
@@ -141,7 +141,7 @@ def test_session_many_names_are_no_error(micro: MicroService) -> None:
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            return heard(await say(client, pcm(DEMO), transcript_names=names))
+            return heard(await say(client, read_pcm(DEMO), transcript_names=names))
 
     many = [f"lamp {n}" for n in range(2000)]
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
@@ -167,7 +167,7 @@ def test_session_expects_the_names_of_home_assistant(
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
             for _ in range(100):  # until the names have come
-                await say(client, pcm(SHORT), transcript_names=["Anna"])
+                await say(client, read_pcm(SHORT), transcript_names=["Anna"])
                 if expected[-1] != "Anna":
                     return
 
@@ -183,7 +183,8 @@ def test_session_takes_several_recordings(micro: MicroService) -> None:
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
             return [
-                heard(await say(client, pcm(path))) for path in (DEMO, GERMAN[0], DEMO)
+                heard(await say(client, read_pcm(path)))
+                for path in (DEMO, GERMAN[0], DEMO)
             ]
 
     texts = asyncio.run(ask())
@@ -198,7 +199,7 @@ def test_sessions_ten_at_once_get_their_own_text(micro: MicroService) -> None:
             async def one(number: int) -> str:
                 async with AsyncTcpClient("127.0.0.1", port) as client:
                     path = (DEMO, GERMAN[0])[number % 2]
-                    return heard(await say(client, pcm(path)))
+                    return heard(await say(client, read_pcm(path)))
 
             return await asyncio.gather(*map(one, range(10)))
 
@@ -214,6 +215,6 @@ def test_session_events_of_other_services_are_ignored(micro: MicroService) -> No
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
             await client.write_event(Event("synthesize", {"text": "hello"}))
-            return heard(await say(client, pcm(DEMO)))
+            return heard(await say(client, read_pcm(DEMO)))
 
     assert asyncio.run(ask()) == DEMO_TEXT
