@@ -101,7 +101,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def view() -> Iterator[WebView]:
     """The server of a page of captions."""
-    from tests.e2e.talk import stage
+    from tests.e2e.serving import stage
 
     with stage() as started:
         yield started

@@ -22,8 +22,7 @@ from PIL import Image, ImageDraw
 
 from tests.e2e.browser import browser, opened
 from tests.e2e.conftest import ROOT
-from tests.e2e.serving import serve
-from tests.e2e.talk import give, saying, stage
+from tests.e2e.serving import give, saying, serve, stage
 from tests.e2e.two_speakers import MODELS, write_talk
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render

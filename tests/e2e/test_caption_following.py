@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import opened
-from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from tests.e2e.serving import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Lost, Marker
 from whisper_hailo.serve.routes.captions.feeds import HISTORY
 from whisper_hailo.serve.routes.captions.view import WebView

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import SIZES, contrast, opened
-from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from tests.e2e.serving import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Away, CaptionWord, Untranscribed
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.serve.routes.captions.view import WebView

@@ -20,7 +20,7 @@ import pytest
 
 from tests.e2e.browser import WAIT_MS, opened
 from tests.e2e.conftest import PATIENCE_S
-from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from tests.e2e.serving import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Away, CaptionWord
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.serve.routes.captions.view import WebView

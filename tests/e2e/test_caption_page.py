@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 
 from tests.e2e.browser import SIZES, browser, opened
-from tests.e2e.serving import serving, write_long_talk
-from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from tests.e2e.serving import (
+    SENTENCES,
+    give,
+    said,
+    saying,
+    serving,
+    stage,
+    write_long_talk,
+)
 from whisper_hailo.live.events import Cleared
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.view import WebView

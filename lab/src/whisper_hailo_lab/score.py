@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo_lab.extras import require_extra
+from whisper_hailo_lab.program import require_extra
 from whisper_hailo_lab.rates import Score, confidence_interval, mean_rate, sum_scores
 
 Form: TypeAlias = Literal["normalised", "simple"]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab import score as module
-from whisper_hailo_lab.extras import install_command
+from whisper_hailo_lab.program import install_command
 from whisper_hailo_lab.rates import (
     Score,
     confidence_interval,

@@ -8,7 +8,7 @@ from typing import Annotated
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.flags import Flag
-from whisper_hailo_lab.extras import require_extra
+from whisper_hailo_lab.program import require_extra
 
 
 def report(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo_lab.extras import require_extra
+from whisper_hailo_lab.program import require_extra
 
 BLUE: Final = "#0072b2"
 ORANGE: Final = "#e69f00"

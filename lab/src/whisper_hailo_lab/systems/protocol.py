@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.extras import LabExtra, install_command
+from whisper_hailo_lab.program import LabExtra, install_command
 from whisper_hailo_lab.runs.records import Case
 
 

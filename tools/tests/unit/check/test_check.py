@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.fakes.model_sizes import MODELS, Weightless, inferred
-from tools.tests.unit.check.findings import only_finding, rules_of
+from tools.tests.unit.check.test_rules import only_finding, rules_of
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_graph
 from whisper_hailo.convert.hailo_forms import (

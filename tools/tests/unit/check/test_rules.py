@@ -10,9 +10,8 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from tools.tests.unit.check.findings import only_finding, rules_of
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo_tools.check.report import check_file
+from whisper_hailo_tools.check.report import Report, check_file
 
 F = TensorProto.FLOAT
 I = TensorProto.INT64  # noqa: E741
@@ -190,3 +189,14 @@ def test_check_file_of_dangling_values_is_refused(save: Save) -> None:
     path = save([helper.make_node("Mul", ["x", "ghost"], ["y"], name="mul")])
     with pytest.raises(ModelError, match="ghost"):
         check_file(path, "hailo8")
+
+
+def rules_of(report: Report) -> set[tuple[str, str]]:
+    return {(finding.severity.value, finding.rule) for finding in report.findings}
+
+
+def only_finding(report: Report, rule: str) -> str:
+    (finding,) = [finding for finding in report.findings if finding.rule == rule]
+    assert finding.source
+    assert finding.mend
+    return finding.got
