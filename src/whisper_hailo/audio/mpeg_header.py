@@ -32,6 +32,14 @@ _RATES_HZ: Final = (44_100, 48_000, 32_000)
 _RATE_DIVISORS: Final = {0b11: 1, 0b10: 2, 0b00: 4}
 """By the version bits of MPEG-1, 2 and 2.5."""
 
+_SIDE_BYTES: Final = {
+    (True, False): 32,
+    (True, True): 17,
+    (False, False): 17,
+    (False, True): 9,
+}
+"""Of a frame of MPEG-1 or a later one, with two channels or one."""
+
 _HEADER_KBPS: Final = 64
 """Bit rate of a frame that has room for a Xing header at every sample rate."""
 
@@ -72,7 +80,7 @@ class _FrameKind:
             padding = third_byte >> 1 & 1
             lengths.append(n_bytes + padding if kbps and is_same_rate else 0)
         is_mono = head[3] >> 6 == 3
-        n_side_bytes = (17 if is_mono else 32) if is_mpeg_1 else (9 if is_mono else 17)
+        n_side_bytes = _SIDE_BYTES[is_mpeg_1, is_mono]
         return cls(head[1] | 1, n_side_bytes, tuple(lengths))
 
     def length_at(self, content: bytes, position: int) -> int:

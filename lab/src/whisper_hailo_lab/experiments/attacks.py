@@ -329,11 +329,12 @@ def _wait_for_live_place(server: AttackedServer) -> float:
 
 def _flood_headers(server: AttackedServer) -> str:
     """Send many headers, a long one, and one that never ends."""
+    long = "x".ljust(8 * _MIB, "x")
     many = "".join(f"X-{index}: {index}\r\n" for index in range(100_000))
     requests = {
         "100,000 headers": f"GET /health HTTP/1.1\r\n{_HOST}{many}\r\n",
-        "one of 8 MiB": f"GET /health HTTP/1.1\r\n{_HOST}X: {'x' * (8 * _MIB)}\r\n\r\n",
-        "path of 8 MiB": f"GET /{'x' * (8 * _MIB)} HTTP/1.1\r\n{_HOST}\r\n",
+        "one of 8 MiB": f"GET /health HTTP/1.1\r\n{_HOST}X: {long}\r\n\r\n",
+        "path of 8 MiB": f"GET /{long} HTTP/1.1\r\n{_HOST}\r\n",
     }
     told = []
     for name, request in requests.items():
