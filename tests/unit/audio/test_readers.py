@@ -78,12 +78,16 @@ def test_open_reader_chooses_by_first_bytes(
     soundfile_calls: list[tuple[int, bool]],
     starts: list[bytes],
     calls: list[tuple[int, bool]],
+    tmp_path: Path,
 ) -> None:
     """A file that libsndfile cannot open goes to the other process, too, from its start."""
+    path = tmp_path / "a"
     for start in starts:
         soundfile_calls.clear()
-        file = io.BytesIO(start.ljust(12, b"*") + b"what follows")
-        assert cast(Any, readers.open_reader(file, "a", ExitStack())) == (0, "a")
+        path.write_bytes(start.ljust(12, b"*") + b"what follows")
+        with path.open("rb") as file, ExitStack() as resources:
+            opened = readers.open_reader(file, "a", resources)
+        assert cast(Any, opened) == (0, "a")
         assert soundfile_calls == calls, start
 
 
