@@ -130,10 +130,11 @@ ROOT = Path(__file__).parents[4]
 
 
 def test_processor_lanes_name_files_that_exist() -> None:
-    text = (ROOT / "lab" / "benchmarks" / "processors" / "tests.txt").read_text(
-        encoding="utf-8"
+    command = "source lab/scripts/emulation.sh && compute_tests"
+    listed = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    paths = [line for line in text.splitlines() if not line.startswith("#")]
+    paths = listed.stdout.split()
     assert len(paths) > 3
     assert [path for path in paths if not (ROOT / path).exists()] == []
     named = set()
