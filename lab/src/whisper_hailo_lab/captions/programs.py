@@ -37,7 +37,7 @@ VARIABLE: Final = "WHISPER_HAILO_CAPTION_PROGRAMS"
 MODEL: Final = "base"
 LANGUAGE: Final = "en"
 MOST_S: Final = 60.0
-"""Seconds of speech: the other programs need more than a core for each of them."""
+"""Seconds of speech, of several people: the other programs need more than a core for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,11 @@ def compare_programs() -> dict[str, Any]:
         OptionError: the folder of the other programs is missing.
     """
     folder = find_folder()
-    recordings = choose_unbroken(read_speech(speech_folder()), LANGUAGE)
+    recordings = [
+        recording
+        for recording in choose_unbroken(read_speech(speech_folder()), LANGUAGE)
+        if recording.seconds < MOST_S
+    ]
     stream = join_recordings(recordings, MOST_S, seed=LANGUAGE)
     with caption_engine(MODEL, LANGUAGE) as (transcriber, recognizer):
         options = DecodingOptions(language=LANGUAGE, word_timestamps=True)
