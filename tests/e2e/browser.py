@@ -52,10 +52,28 @@ _CONTRAST: Final = """
 """
 
 
+_drivers: list[Any] = []
+"""Playwright's driver, while a browser is open: a thread can have one."""
+
+
+@contextmanager
+def _share_driver() -> Iterator[Any]:
+    """Yield the driver of the browser that is open, such as a module's, or a new one."""
+    if _drivers:
+        yield _drivers[0]
+        return
+    with playwright.sync_playwright() as driver:
+        _drivers.append(driver)
+        try:
+            yield driver
+        finally:
+            _drivers.clear()
+
+
 @contextmanager
 def browser(*flags: str) -> Iterator[Any]:
     """Chromium without a window."""
-    with playwright.sync_playwright() as driver:
+    with _share_driver() as driver:
         opened = driver.chromium.launch(
             executable_path=CHROMIUM, args=[*_FLAGS, *flags], timeout=WAIT_MS
         )

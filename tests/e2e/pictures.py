@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from tests.e2e.browser import browser, opened
-from tests.e2e.conftest import ROOT
+from tests.e2e.conftest import ASSETS, ROOT
 from tests.e2e.serving import give, saying, serve, stage
 from tests.e2e.two_speakers import MODELS, write_talk
 from whisper_hailo import Transcriber
@@ -115,9 +115,7 @@ def draw_page() -> Image.Image:
 def draw_subtitles() -> Image.Image:
     """Return a frame of a video with a cue of Kennedy's speech."""
     with Transcriber.from_model("tiny.en") as transcriber:
-        transcript = transcriber.transcribe(
-            ROOT / "tests" / "data" / "jfk.flac", word_timestamps=True
-        )
+        transcript = transcriber.transcribe(ASSETS / "jfk.flac", word_timestamps=True)
     subtitles = render(transcript, "vtt").encode()
     video = _make_video(_draw_speaker(), transcript.duration_s)
     width, height = FRAME
