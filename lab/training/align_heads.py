@@ -56,7 +56,8 @@ def cross_attention(
         batch, length, _ = projected.shape
         return projected.view(batch, length, -1, attention.head_size).transpose(1, 2)
 
-    query, key = heads(attention.q_proj(x)), heads(attention.k_proj(source))
+    query = heads(attention.q_proj(x))
+    key = heads(attention.k_proj(source))
     scores = query @ key.transpose(2, 3) * attention.head_size**-0.5
     if n_padding:
         scores = nn.functional.pad(scores, (0, 1), value=float(np.log(n_padding)))
@@ -134,11 +135,14 @@ def first_positions(gain: np.ndarray) -> np.ndarray:
             options = (best[i - 1, j - 1], best[i - 1, j], best[i, j - 1])
             came[i, j] = int(np.argmax(options))
             best[i, j] = gain[i - 1, j - 1] + options[came[i, j]]
-    starts, i, j = np.zeros(n_tokens, np.int64), n_tokens, n_positions
+    starts = np.zeros(n_tokens, np.int64)
+    i = n_tokens
+    j = n_positions
     while i > 0 and j > 0:
         starts[i - 1] = j - 1
         step = came[i, j]
-        i, j = i - (step != 2), j - (step != 1)
+        i -= step != 2
+        j -= step != 1
     return starts
 
 

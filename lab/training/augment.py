@@ -90,10 +90,8 @@ def reverberant(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     The tail falls by 60 dB in 0.1 to 0.6 s and starts a few milliseconds late; the direct sound
     stays where it was, so times stay true.
     """
-    decay_s, late = (
-        rng.uniform(0.1, 0.6),
-        int(rng.uniform(0.002, 0.02) * SAMPLE_RATE_HZ),
-    )
+    decay_s = rng.uniform(0.1, 0.6)
+    late = int(rng.uniform(0.002, 0.02) * SAMPLE_RATE_HZ)
     time_s = np.arange(int(decay_s * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
     tail = rng.standard_normal(time_s.size) * 10 ** (-3 * time_s / decay_s)
     response = np.zeros(late + tail.size)

@@ -111,7 +111,8 @@ class Batcher:
         rng: np.random.Generator,
         demands: Demands | None = None,
     ) -> None:
-        self._rng, self._demands = rng, demands or Demands()
+        self._rng = rng
+        self._demands = demands or Demands()
         self._pools = Pools(utterances, rng)
         self._rows = TokenRows(kept)
         self._bank = NoiseBank()
@@ -184,7 +185,8 @@ class Batcher:
         )
 
     def _silence(self, task: Task, window_s: float, room: int) -> Window:
-        rng, audio = self._rng, np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
+        rng = self._rng
+        audio = np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
         end = room if rng.random() < 0.5 else int(rng.uniform(0.1, 1) * room)
         audio[:end] = without_speech(end, self._bank, rng)
         tokens, targets = self._rows.silence(task, forced_start_s=rng.uniform(0, 1))
@@ -211,7 +213,9 @@ class Batcher:
         cut_share: float = 0.0,
     ) -> Window:
         """Puts utterances into a window at random times, disturbs them, zeroes the rest."""
-        rng, task, room = self._rng, self._task(chosen), int(room_s * SAMPLE_RATE_HZ)
+        rng = self._rng
+        task = self._task(chosen)
+        room = int(room_s * SAMPLE_RATE_HZ)
         if rng.random() < NO_SPEECH_SHARE:
             return self._silence(task, window_s, room)
         starts = self._starts(chosen, room)
@@ -267,7 +271,8 @@ class Batcher:
         return self._rows.previous(segments, with_times)
 
     def _collate(self, windows: list[Window]) -> Batch:
-        longest, eot = max(len(given.tokens) for given in windows), self._rows.eot
+        longest = max(len(given.tokens) for given in windows)
+        eot = self._rows.eot
         missing = [longest - len(given.tokens) for given in windows]
         pairs = list(zip(windows, missing, strict=True))
         return Batch(
@@ -339,7 +344,8 @@ class Pools:
     """
 
     def __init__(self, utterances: list[Utterance], rng: np.random.Generator) -> None:
-        self._utterances, self._rng = utterances, rng
+        self._utterances = utterances
+        self._rng = rng
         self._n_sorted = -1
         self._groups: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 

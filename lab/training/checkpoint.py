@@ -86,7 +86,8 @@ def deepened(
     """
     prefix = "encoder.layers."
     old = count_layers(state, "encoder")
-    half, more = (old + 1) // 2, (n_layers - old) // 2
+    half = (old + 1) // 2
+    more = (n_layers - old) // 2
     spread = {
         name: value for name, value in state.items() if not name.startswith(prefix)
     }

@@ -142,7 +142,8 @@ class Greedy:
     """
 
     def __init__(self, model: Whisper, kept: KeptTokens) -> None:
-        self._model, self._kept = model, kept
+        self._model = model
+        self._kept = kept
         self._device = next(model.parameters()).device
         self._eot, self._no_speech = kept.rows([ids.EOT, ids.NO_SPEECH])
         is_time = [token >= ids.FIRST_TIMESTAMP for token in kept.ids]

@@ -170,7 +170,8 @@ def write_packed(
     the rest; settings that no weights change are the bundled model's.
     """
     state = whole_state(model, kept, sizes)
-    rows, known = state[EMBEDDING], torch.tensor(kept)
+    rows = state[EMBEDDING]
+    known = torch.tensor(kept)
     other = next(row for row in range(ids.N_VOCAB) if row not in set(kept))
     packed = state | {
         EMBEDDING: rows[known].contiguous(),

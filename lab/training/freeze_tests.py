@@ -152,7 +152,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the frozen test sets.")
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    bank, speakers, entries = NoiseBank(seed=1), Speakers(), []
+    bank = NoiseBank(seed=1)
+    speakers = Speakers()
+    entries = []
     for name, given in SPOKEN.items():
         for number in range(given.clips):
             clip = spoken_clip(name, given, number, bank, speakers)

@@ -56,7 +56,9 @@ def measure(
 ) -> Row:
     """Runs one cell over `clips`, each with its reference beside it."""
     anti_repetition = options.anti_repetition
-    pairs, runaway, tokens = [], 0, 0
+    pairs = []
+    runaway = 0
+    tokens = 0
     for clip in clips:
         transcript = transcriber.transcribe(clip, options)
         pairs.append(

@@ -36,7 +36,8 @@ class KeptTokens:
 
 def choose(tokenizer: Tokenizer) -> KeptTokens:
     """Returns the ids that occur in a large fixed sample of the grammar, and the special ones."""
-    grammar, rng = Grammar(), Random("kept tokens")
+    grammar = Grammar()
+    rng = Random("kept tokens")
     texts = [" " + grammar.sentence(rng) for _ in range(_N_SAMPLED)]
     found = {
         token for encoded in tokenizer.encode_batch(texts) for token in encoded.ids
@@ -49,7 +50,8 @@ def choose_for_tasks(tokenizer: Tokenizer) -> KeptTokens:
 
     Each word is taken by itself, within a sentence and as its first; the sample adds the marks.
     """
-    rng, found = Random("kept tokens of all tasks"), set[int]()
+    rng = Random("kept tokens of all tasks")
+    found = set[int]()
     texts = [text for pair in all_phrases() for text in pair]
     for lexicon in LEXICONS:
         grammar = Grammar(lexicon)

@@ -110,7 +110,9 @@ def make_shard(out: Path, shard: int, order: Order) -> Path:
     manifest = out / f"{shard:05d}.jsonl"
     if manifest.exists():
         return manifest
-    lines, offset, speakers = [], 0, Speakers()
+    lines = []
+    offset = 0
+    speakers = Speakers()
     with manifest.with_suffix(".pcm").open("wb") as pcm:
         for number in range(shard * SHARD_SIZE, (shard + 1) * SHARD_SIZE):
             audio, plan, sentences, voice = utterance(order, number, speakers)

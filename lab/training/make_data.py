@@ -31,12 +31,14 @@ def make_shard(out: Path, shard: int, seed: int, split: Split) -> Path:
     manifest = out / f"{shard:05d}.jsonl"
     if manifest.exists():
         return manifest
-    lines, offset = [], 0
+    lines = []
+    offset = 0
     with (out / f"{shard:05d}.pcm").open("wb") as pcm:
         for number in range(shard * SHARD_SIZE, (shard + 1) * SHARD_SIZE):
             rng = Random(f"{seed}/{number}")
             while True:
-                text, voice = draw_sentence(grammar, rng, split), trained_voice(rng)
+                text = draw_sentence(grammar, rng, split)
+                voice = trained_voice(rng)
                 audio = speak(text, voice)
                 if audio.size <= MAX_SPEECH_S * SAMPLE_RATE_HZ:
                     break

@@ -99,8 +99,10 @@ def shortened(
     lesson: Lesson, eot: int, share: float, rng: np.random.Generator
 ) -> Lesson:
     """Returns a copy, float32, of which a share of the windows end after any of their words."""
-    features, heard = lesson.features.float(), lesson.heard.clone()
-    targets, spans = lesson.targets.clone(), lesson.spans.clone()
+    features = lesson.features.float()
+    heard = lesson.heard.clone()
+    targets = lesson.targets.clone()
+    spans = lesson.spans.clone()
     for row, span in enumerate(lesson.spans):
         # A word's tokens have one span: a new word is one that starts where the last has ended.
         known = span[1:, 1] > span[1:, 0]
@@ -114,8 +116,10 @@ def shortened(
             continue
         place = int(places[rng.integers(len(places))])
         end = int(float(span[:place, 1].max()) / POSITION_S) + int(rng.integers(1, 4))
-        features[row, end:], heard[row, end:] = 0.0, False
-        targets[row, place], targets[row, place + 1 :] = eot, IGNORED
+        features[row, end:] = 0.0
+        heard[row, end:] = False
+        targets[row, place] = eot
+        targets[row, place + 1 :] = IGNORED
         spans[row, place:] = torch.tensor(NOWHERE)
     return Lesson(features, lesson.tokens, targets, spans, heard)
 
@@ -154,8 +158,10 @@ def train(
     optimizer = torch.optim.AdamW(
         [{"params": cross}, {"params": rest}], rate, (0.9, 0.99)
     )
-    weights, rng = torch.tensor([1.0, AID_WEIGHT, AID_WEIGHT]), np.random.default_rng(3)
-    seen, began = [], time.monotonic()
+    weights = torch.tensor([1.0, AID_WEIGHT, AID_WEIGHT])
+    rng = np.random.default_rng(3)
+    seen = []
+    began = time.monotonic()
     for step in range(steps):
         now = rate * min(1.0, (step + 1) / WARMUP) * (1 - 0.95 * step / steps)
         for group, part in zip(optimizer.param_groups, (1.0, REST_RATE), strict=True):

@@ -106,10 +106,8 @@ def segment_times(recognizer: Recognizer, sets: list[Clips]) -> dict[str, Any]:
         for line, entry in zip(lines, clips.entries, strict=True):
             starts, ends = boundaries(line)
             sentences = entry["sentences"]
-            n_clips, same_number = (
-                n_clips + 1,
-                same_number + (len(starts) == len(sentences)),
-            )
+            n_clips += 1
+            same_number += len(starts) == len(sentences)
             for sentence in sentences:
                 for found, true_s in (
                     (starts, sentence["start_s"]),

@@ -81,7 +81,8 @@ def n_padding(
         none: share of steps without any.
         n_audio_ctx: the full context.
     """
-    missing, chance = n_audio_ctx - n_positions, rng.random()
+    missing = n_audio_ctx - n_positions
+    chance = rng.random()
     if missing == 0 or rng.random() < none:
         return 0
     return int(rng.integers(1, missing + 1)) if chance < 0.15 else missing

@@ -91,7 +91,9 @@ def speak_plan(
         `(n_samples,)` int16 at 16 kHz with `EDGE_S` of silence at both ends, and the sentences.
     """
     edge = round(EDGE_S * SAMPLE_RATE_HZ)
-    parts, sentences, at = [np.zeros(edge, np.float32)], [], edge
+    parts = [np.zeros(edge, np.float32)]
+    sentences = []
+    at = edge
     for number, text in enumerate(plan.sentences):
         if number:
             pause = int(rng.uniform(*PAUSES_S) * SAMPLE_RATE_HZ)

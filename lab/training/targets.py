@@ -63,7 +63,8 @@ class TokenRows:
 
     def __init__(self, kept: KeptTokens) -> None:
         self._index = {token: row for row, token in enumerate(kept.ids)}
-        self.eot, self._no_speech = self._index[ids.EOT], self._index[ids.NO_SPEECH]
+        self.eot = self._index[ids.EOT]
+        self._no_speech = self._index[ids.NO_SPEECH]
 
     def _prefix(self, task: Task) -> list[int]:
         language = ids.FIRST_LANGUAGE + ids.LANGUAGES.index(task.language)
@@ -85,7 +86,8 @@ class TokenRows:
         Raises:
             ValueError: a segment is cut off, which only timestamps can say.
         """
-        prefix, text = self._prefix(task), []
+        prefix = self._prefix(task)
+        text = []
         earliest = 0
         for segment in segments:
             if not task.timestamps:

@@ -82,7 +82,10 @@ class Training:
         sizes: Dimensions | None = None,
     ) -> None:
         self.device = torch.device(device)
-        self.run, self.recipe, self.step, self.active_s = run, recipe, 0, 0.0
+        self.run = run
+        self.recipe = recipe
+        self.step = 0
+        self.active_s = 0.0
         self.demands = ALL_TASKS if all_tasks else Demands()
         tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
         kept_file = run / "kept.json"
@@ -114,7 +117,8 @@ class Training:
     def load(self) -> None:
         """Reads the state that `save` wrote."""
         state = torch.load(self.run / "state.pt", self.device)
-        self.step, self.active_s = state["step"], state["active_s"]
+        self.step = state["step"]
+        self.active_s = state["active_s"]
         self.model.load_state_dict(state["model"])
         for each, saved in zip(self.optimizers, state["optimizers"], strict=True):
             each.load_state_dict(saved)
@@ -166,9 +170,12 @@ def train(
     training: Training, dev: list[Path], report_every: int, dev_every: int
 ) -> None:
     """Runs all the steps that are left, with a log line every `report_every` of them."""
-    recipe, rng = training.recipe, np.random.default_rng([7, training.step])
+    recipe = training.recipe
+    rng = np.random.default_rng([7, training.step])
     batcher = Batcher(training.corpus.utterances, training.kept, rng, training.demands)
-    losses, began, utterances = [], time.monotonic(), 0
+    losses = []
+    began = time.monotonic()
+    utterances = 0
     for given in prefetched(draw_steps(recipe, training.step, batcher)):
         losses.append(training.update(given))
         utterances += len(given.batch.phones)
@@ -198,7 +205,9 @@ def train(
         with (training.run / "log.jsonl").open("a") as log:
             log.write(json.dumps(entry) + "\n")
         sys.stderr.write(json.dumps(entry) + "\n")
-        losses, began, utterances = [], time.monotonic(), 0
+        losses = []
+        began = time.monotonic()
+        utterances = 0
     training.save()
 
 

@@ -95,7 +95,8 @@ def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -
         1.0 if "espeak" in engines else FESTIVAL_SHARE + FLITE_SHARE
     )
     if language == "en" and chance < FESTIVAL_SHARE and "festival" in engines:
-        rate, warp = round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.86, 1.16), 2)
+        rate = round(rng.uniform(0.8, 1.25), 2)
+        warp = round(rng.uniform(0.86, 1.16), 2)
         return Voice("festival", rng.choice(FESTIVAL_VOICES), rate, 0, warp)
     if (
         language == "en"
@@ -106,7 +107,8 @@ def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -
             rng, round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.88, 1.14), 2)
         )
     accent = "de" if language == "de" else _with_variants(rng.choice(ESPEAK_ACCENTS))
-    rate, warp = round(rng.uniform(0.75, 1.3), 2), round(rng.uniform(0.88, 1.14), 2)
+    rate = round(rng.uniform(0.75, 1.3), 2)
+    warp = round(rng.uniform(0.88, 1.14), 2)
     return Voice(
         "espeak",
         f"{accent}+{rng.choice(ESPEAK_VARIANTS)}",

@@ -9,9 +9,14 @@ from lab.training.engines.sound import Sound, Word
 from lab.training.voices import Voice
 
 # Values of speak_lib.h.
-_SYNCHRONOUS, _POSITION_CHARACTER, _UTF8 = 2, 1, 1
-_RATE, _PITCH = 1, 3
-_EVENT_LAST, _EVENT_WORD, _EVENT_END = 0, 1, 5
+_SYNCHRONOUS = 2
+_POSITION_CHARACTER = 1
+_UTF8 = 1
+_RATE = 1
+_PITCH = 3
+_EVENT_LAST = 0
+_EVENT_WORD = 1
+_EVENT_END = 5
 WORDS_PER_MINUTE = 175
 
 
@@ -64,7 +69,8 @@ class Espeak:
 
     def speak(self, text: str, voice: Voice) -> Sound:
         """Speaks one sentence; a word ends where the next starts, or its clause ends."""
-        self._chunks, self._events = [], []
+        self._chunks = []
+        self._events = []
         if self._library.espeak_SetVoiceByName(voice.name.encode()) != 0:
             raise RuntimeError(f"espeak-ng has no voice {voice.name!r}")
         self._library.espeak_SetParameter(
@@ -110,10 +116,8 @@ class Espeak:
             ]
             if not ends:
                 return ()
-            start_s, end_s = (
-                self._events[event][2] / self._rate_hz,
-                ends[0] / self._rate_hz,
-            )
+            start_s = self._events[event][2] / self._rate_hz
+            end_s = ends[0] / self._rate_hz
             words += shared(together, start_s, end_s)
         return tuple(words)
 

@@ -34,11 +34,13 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Gives the functions that are used here their types."""
     library.flite_synth_text.restype = c_void_p
     library.flite_synth_text.argtypes = [c_char_p, POINTER(_Voice)]
-    library.utt_wave.restype, library.utt_wave.argtypes = POINTER(_Wave), [c_void_p]
+    library.utt_wave.restype = POINTER(_Wave)
+    library.utt_wave.argtypes = [c_void_p]
     library.utt_relation.restype = c_void_p
     library.utt_relation.argtypes = [c_void_p, c_char_p]
     for walk in (library.relation_head, library.item_next):
-        walk.restype, walk.argtypes = c_void_p, [c_void_p]
+        walk.restype = c_void_p
+        walk.argtypes = [c_void_p]
     library.item_feat_string.restype = c_char_p
     library.item_feat_string.argtypes = [c_void_p, c_char_p]
     library.ffeature_float.restype = c_float
@@ -62,13 +64,15 @@ class Flite:
         if name not in self._voices:
             library = ctypes.CDLL(f"libflite_cmu_us_{name}.so.1", RTLD_GLOBAL)
             register = getattr(library, f"register_cmu_us_{name}")
-            register.restype, register.argtypes = POINTER(_Voice), [c_char_p]
+            register.restype = POINTER(_Voice)
+            register.argtypes = [c_char_p]
             self._voices[name] = register(None)
         return self._voices[name]
 
     def speak(self, text: str, voice: Voice) -> Sound:
         """Speaks one sentence."""
-        library, engine_voice = self._library, self._voice(voice.name)
+        library = self._library
+        engine_voice = self._voice(voice.name)
         features = engine_voice.contents.features
         library.feat_set_float(features, b"duration_stretch", 1 / voice.rate)
         pitch_hz = voice.pitch or FLITE_PITCH_HZ[voice.name]
@@ -85,7 +89,8 @@ class Flite:
 
     def _words(self, utterance: int) -> list[tuple[str, float, float]]:
         """Returns flite's own words with start and end in seconds."""
-        library, words = self._library, []
+        library = self._library
+        words = []
         item = library.relation_head(library.utt_relation(utterance, b"Word"))
         while item:
             name = library.item_feat_string(item, b"name").decode()

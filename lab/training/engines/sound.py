@@ -60,9 +60,11 @@ def matched(text: str, spoken: list[tuple[str, float, float]]) -> tuple[Word, ..
     Returns:
         The words of `text` with times, or none if the letters of both sides do not agree.
     """
-    words, at = [], 0
+    words = []
+    at = 0
     for written in text.split():
-        letters, first = _letters(written), at
+        letters = _letters(written)
+        first = at
         if not letters:
             return ()
         heard = ""

@@ -46,7 +46,8 @@ def filled(german: str, english: str, rng: Random) -> tuple[str, str]:
         slot = "{" + name + "}"
         if slot in german:
             ours, theirs = rng.choice(pairs)
-            german, english = german.replace(slot, ours), english.replace(slot, theirs)
+            german = german.replace(slot, ours)
+            english = english.replace(slot, theirs)
     return german[0].upper() + german[1:], english[0].upper() + english[1:]
 
 
