@@ -234,7 +234,7 @@ def _run_in_turn(
     """Return the result of steps that only go on while they may.
 
     Raises:
-        CancelledError: nobody waits for the result any more.
+        CancelledError: the result is not needed any more.
     """
     steps = function()
     while True:

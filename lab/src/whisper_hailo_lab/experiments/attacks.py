@@ -370,7 +370,7 @@ def _flood_pipeline(server: AttackedServer) -> str:
         with suppress(OSError):  # the server has stopped reading
             connection.sendall(request * number)
         time.sleep(3)
-    return f"{number:,} requests whose answers nobody reads"
+    return f"{number:,} requests whose answers are not read"
 
 
 def _send_tiny_chunks(server: AttackedServer) -> str:
